@@ -1,0 +1,3 @@
+#![forbid(unsafe_code)]
+//! The engine's bookkeeping without the engine.
+pub mod sampler;

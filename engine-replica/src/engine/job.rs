@@ -1,0 +1,72 @@
+//! What crosses the queue between the async side and the engine thread.
+
+/// A request that has been validated, rendered and tokenised.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// Token ids of the rendered prompt; never empty, shorter than the context.
+    pub prompt: Vec<u32>,
+    /// How tokens are chosen.
+    pub sampling: replica_core::sampler::SamplingParams,
+    /// Strings that end the answer; matched on text, never sent to the client.
+    pub stop_strings: Vec<String>,
+    /// Tokens that end the answer, the model's own end tokens among them unless `ignore_eos`.
+    pub stop_tokens: Vec<u32>,
+    /// Most tokens to generate, already clamped to the context.
+    pub max_tokens: u32,
+    /// Least tokens before a stop token may end the answer.
+    pub min_tokens: u32,
+    /// Isolates the prefix cache: jobs share blocks only under an equal salt.
+    pub cache_salt: Option<String>,
+    /// How many log probabilities to report per token: `None` for none, `Some(0)` for the chosen one only.
+    pub logprobs: Option<u8>,
+}
+
+/// What the engine tells the async side about one job, in order: `Admitted` once, `Delta` any number, then
+/// `Finished` or `Failed` once. A dropped receiver cancels the job before the next step.
+#[derive(Clone, Debug)]
+pub enum JobEvent {
+    /// First scheduled; `cached_tokens` of the prompt came from the prefix cache (counted once, not after preemption).
+    Admitted {
+        /// Prompt tokens whose KV was reused.
+        cached_tokens: u32,
+    },
+    /// New text, valid UTF-8, already past stop-string holdback.
+    Delta {
+        /// May be empty where a token completed no character.
+        text: String,
+        /// The tokens that this delta accounts for.
+        tokens: Vec<TokenInfo>,
+    },
+    /// The end, with the final counts.
+    Finished {
+        /// Why it ended.
+        reason: FinishReason,
+        /// Tokens generated, the stop token among them.
+        completion_tokens: u32,
+    },
+    /// The engine could not go on; the message is for the client.
+    Failed {
+        /// Says what happened and what to do.
+        message: String,
+    },
+}
+
+/// One generated token.
+#[derive(Clone, Debug)]
+pub struct TokenInfo {
+    /// Its id.
+    pub id: u32,
+    /// Natural-log probability before temperature and cut-offs, when asked for.
+    pub logprob: Option<f32>,
+    /// The likeliest tokens with their log probabilities, when asked for.
+    pub top: Vec<(u32, f32)>,
+}
+
+/// Why an answer ended, in OpenAI's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FinishReason {
+    /// A stop token or stop string.
+    Stop,
+    /// `max_tokens` or the context's end.
+    Length,
+}

@@ -1,0 +1,3 @@
+//! Model families over a `Backend`.
+
+pub mod config;
