@@ -1,0 +1,49 @@
+# The front door. `make up` and `make test` do all set-up that a fresh machine needs; the rest is for those who work here.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+REPLICAS ?= 2
+LISTEN ?= 127.0.0.1:8080
+ADMIN ?= 127.0.0.1:9090
+# A GGUF file or a Hugging Face folder; empty means SmolLM2-135M-Instruct, fetched once into the user's cache folder.
+MODEL ?=
+
+# Tests share one profile, so that unit tests, system tests and the binaries they drive are built once.
+PROFILE := checked
+
+.PHONY: help
+help: ## what there is to do
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 12
+
+.PHONY: tools
+tools:
+	@deploy/scripts/check-tools.sh
+
+.PHONY: up
+up: tools ## a gateway and two replicas with a real model: make up [MODEL=PATH] [REPLICAS=2] [LISTEN=…] [ADMIN=…]
+	cargo build --release --locked -p gateway -p engine-replica --bins
+	model='$(MODEL)'; exec target/release/gateway up --model "$${model:-$$(deploy/scripts/fetch-smollm2.sh)}" \
+		--replicas $(REPLICAS) --listen $(LISTEN) --admin-listen $(ADMIN)
+
+.PHONY: check
+check: tools ## formatting and lints
+	cargo fmt --all --check
+	cargo clippy --profile $(PROFILE) --locked --workspace --all-targets -- -D warnings
+
+.PHONY: test
+test: check ## everything: lints, unit, property, golden and system tests (fetches the model and the official client once)
+	cargo build --profile $(PROFILE) --locked --workspace --bins
+	export PINION_TEST_MODEL="$$(deploy/scripts/fetch-smollm2.sh)" PINION_TEST_PYTHON="$$(tests/clients/setup.sh)"; \
+	if cargo nextest --version >/dev/null 2>&1; then \
+		cargo test --profile $(PROFILE) --locked --workspace --doc; \
+		cargo nextest run --cargo-profile $(PROFILE) --locked --workspace; \
+	else \
+		cargo test --profile $(PROFILE) --locked --workspace -- --test-threads=1; \
+	fi
+
+.PHONY: bench
+bench: tools ## figures beside their peers: the gateway beside nginx, the replica beside llama.cpp
+	cargo build --release --locked --workspace --bins
+	tests/load/run.py perf
+	tests/load/engine_bench/engine_bench.py --model "$$(deploy/scripts/fetch-smollm2.sh)"
