@@ -210,3 +210,6 @@ fn choose(
         (false, false) => (home, None),
     }
 }
+
+#[cfg(test)]
+mod tests;

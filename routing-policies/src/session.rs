@@ -141,3 +141,6 @@ pub fn identify<'r>(
 fn is_usable(value: &[u8]) -> bool {
     !value.trim_ascii().is_empty() && value.len() <= SESSION_VALUE_BYTES_MAX
 }
+
+#[cfg(test)]
+mod tests;
