@@ -18,7 +18,7 @@ pub const AGENT_HEADERS: [&str; 6] = [
 ];
 
 /// Headers that never name a session, in lower case: they change with each turn, or strangers share them, or they are secrets.
-pub const FORBIDDEN_HEADERS: [&str; 25] = [
+pub const FORBIDDEN_HEADERS: [&str; 26] = [
     "authorization",
     "proxy-authorization",
     "x-api-key",
@@ -36,6 +36,7 @@ pub const FORBIDDEN_HEADERS: [&str; 25] = [
     "x-b3-traceid",
     "x-b3-spanid",
     "x-amzn-trace-id",
+    "x-amzn-requestid",
     "x-cloud-trace-context",
     "x-forwarded-for",
     "forwarded",

@@ -248,6 +248,9 @@ fn nothing_to_recognise_by_goes_to_the_least_loaded() {
     let conversation = features(None, Some(root(1)));
     let decision = decide(&policy, &conversation, prefix(0, false), &fleet(&loads));
     assert_eq!(decision.reason, Reason::Spread);
+    let named = features(Some(session(1)), Some(root(1)));
+    let decision = decide(&policy, &named, prefix(0, false), &fleet(&with(&[])));
+    assert_eq!(decision.reason, Reason::SessionHome);
 }
 
 #[test]
