@@ -5,3 +5,5 @@ pub mod config;
 pub mod failure;
 pub mod metrics;
 pub mod serve;
+pub mod state;
+pub mod upstream;
