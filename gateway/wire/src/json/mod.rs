@@ -3,7 +3,11 @@
 pub(crate) mod cursor;
 mod error;
 mod path;
+mod special;
 pub(crate) mod text;
 
 pub use error::{ScanError, ScanProblem};
 pub use path::{JsonPath, PathError};
+
+#[cfg(test)]
+mod tests;
