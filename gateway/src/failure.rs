@@ -141,7 +141,15 @@ const fn client(status: StatusCode, code: &'static str) -> Row {
 
 const fn replica(status: StatusCode, code: &'static str, retryable: bool, outcome: Outcome) -> Row {
     let kind = "server_error";
-    Row { status, kind, code, fault: Fault::Replica, retryable, retry_after: None, outcome }
+    Row {
+        status,
+        kind,
+        code,
+        fault: Fault::Replica,
+        retryable,
+        retry_after: None,
+        outcome,
+    }
 }
 
 const fn capacity(code: &'static str, retry_after: u32) -> Row {
@@ -168,33 +176,64 @@ impl Failure {
             }
             Self::BadBody { .. } => client(StatusCode::BAD_REQUEST, "invalid_body"),
             Self::BodyTooLarge { .. } => client(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large"),
-            Self::BodyCut => {
-                Row { outcome: Outcome::ClientClosed, ..client(StatusCode::BAD_REQUEST, "body_cut") }
-            }
+            Self::BodyCut => Row {
+                outcome: Outcome::ClientClosed,
+                ..client(StatusCode::BAD_REQUEST, "body_cut")
+            },
             Self::BodySlow { .. } => client(StatusCode::REQUEST_TIMEOUT, "body_slow"),
             Self::ModelNotFound { .. } => client(StatusCode::NOT_FOUND, "model_not_found"),
             Self::Overloaded { .. } => capacity("gateway_overloaded", 1),
-            Self::NoReplica => {
-                Row { outcome: UpstreamError, ..capacity("no_replica_ready", 2) }
-            }
-            Self::Connect { .. } => {
-                replica(StatusCode::BAD_GATEWAY, "replica_unreachable", true, UpstreamError)
-            }
-            Self::Reset { .. } => {
-                replica(StatusCode::BAD_GATEWAY, "replica_reset", true, UpstreamError)
-            }
-            Self::FirstByteTimeout { .. } => {
-                replica(StatusCode::GATEWAY_TIMEOUT, "first_byte_timeout", false, Timeout)
-            }
-            Self::Truncated { .. } => {
-                replica(StatusCode::BAD_GATEWAY, "answer_truncated", false, UpstreamError)
-            }
+            Self::NoReplica => Row {
+                outcome: UpstreamError,
+                ..capacity("no_replica_ready", 2)
+            },
+            Self::Connect { .. } => replica(
+                StatusCode::BAD_GATEWAY,
+                "replica_unreachable",
+                true,
+                UpstreamError,
+            ),
+            Self::Reset { .. } => replica(
+                StatusCode::BAD_GATEWAY,
+                "replica_reset",
+                true,
+                UpstreamError,
+            ),
+            Self::FirstByteTimeout { .. } => replica(
+                StatusCode::GATEWAY_TIMEOUT,
+                "first_byte_timeout",
+                false,
+                Timeout,
+            ),
+            Self::Truncated { .. } => replica(
+                StatusCode::BAD_GATEWAY,
+                "answer_truncated",
+                false,
+                UpstreamError,
+            ),
             Self::IdleTimeout { .. } => {
                 replica(StatusCode::GATEWAY_TIMEOUT, "idle_timeout", false, Timeout)
             }
-            Self::EventTooLarge { .. } => {
-                replica(StatusCode::BAD_GATEWAY, "event_too_large", false, UpstreamError)
-            }
+            Self::EventTooLarge { .. } => replica(
+                StatusCode::BAD_GATEWAY,
+                "event_too_large",
+                false,
+                UpstreamError,
+            ),
+        }
+    }
+
+    /// The replica at fault, where there is one.
+    #[must_use]
+    pub fn replica(&self) -> Option<&str> {
+        match self {
+            Self::Connect { replica, .. }
+            | Self::Reset { replica, .. }
+            | Self::FirstByteTimeout { replica, .. }
+            | Self::Truncated { replica, .. }
+            | Self::IdleTimeout { replica, .. }
+            | Self::EventTooLarge { replica, .. } => Some(replica),
+            _ => None,
         }
     }
 
@@ -274,19 +313,42 @@ mod tests {
         vec![
             Failure::NotFound { path: "/v2".into() },
             Failure::MethodNotAllowed { allowed: "POST" },
-            Failure::BadBody { message: "<message>".into() },
+            Failure::BadBody {
+                message: "<message>".into(),
+            },
             Failure::BodyTooLarge { limit: 8 },
             Failure::BodyCut,
             Failure::BodySlow { after },
-            Failure::ModelNotFound { model: "m".into(), known: "a, b".into() },
+            Failure::ModelNotFound {
+                model: "m".into(),
+                known: "a, b".into(),
+            },
             Failure::Overloaded { limit: 2 },
             Failure::NoReplica,
-            Failure::Connect { replica: replica.clone(), cause: cause() },
-            Failure::Reset { replica: replica.clone(), cause: cause() },
-            Failure::FirstByteTimeout { replica: replica.clone(), after },
-            Failure::Truncated { replica: replica.clone(), cause: cause() },
-            Failure::IdleTimeout { replica: replica.clone(), after },
-            Failure::EventTooLarge { replica, cause: cause() },
+            Failure::Connect {
+                replica: replica.clone(),
+                cause: cause(),
+            },
+            Failure::Reset {
+                replica: replica.clone(),
+                cause: cause(),
+            },
+            Failure::FirstByteTimeout {
+                replica: replica.clone(),
+                after,
+            },
+            Failure::Truncated {
+                replica: replica.clone(),
+                cause: cause(),
+            },
+            Failure::IdleTimeout {
+                replica: replica.clone(),
+                after,
+            },
+            Failure::EventTooLarge {
+                replica,
+                cause: cause(),
+            },
         ]
     }
 
@@ -294,12 +356,24 @@ mod tests {
     fn the_table_of_failures_is_as_written() {
         let mut table = String::new();
         for failure in every() {
-            let Row { status, kind, code, fault, retryable, retry_after, outcome } = failure.row();
+            let Row {
+                status,
+                kind,
+                code,
+                fault,
+                retryable,
+                retry_after,
+                outcome,
+            } = failure.row();
             let retry = if retryable { "retryable" } else { "final" };
             let outcome = outcome.as_str();
             let after = retry_after.map_or(String::new(), |s| format!(" retry-after={s}"));
             let status = status.as_u16();
-            writeln!(table, "{status} {kind} {code} fault={fault:?} {retry} {outcome}{after}").unwrap();
+            writeln!(
+                table,
+                "{status} {kind} {code} fault={fault:?} {retry} {outcome}{after}"
+            )
+            .unwrap();
             writeln!(table, "    {failure}").unwrap();
         }
         expect_test::expect_file!["../FAILURES.txt"].assert_eq(&table);

@@ -40,6 +40,12 @@ impl Outcome {
         Self::Timeout,
     ];
 
+    /// The outcome at an index, as `as u8` gives it.
+    #[must_use]
+    pub fn from_index(index: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(index)).copied()
+    }
+
     /// The metric label.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -94,14 +100,17 @@ impl AttemptResult {
 }
 
 /// Seconds from a request's arrival to a token; long prefills reach minutes.
-const FIRST_TOKEN_SECONDS: &[f64] =
-    &[0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0];
+const FIRST_TOKEN_SECONDS: &[f64] = &[
+    0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0,
+];
 /// Seconds between two chunks of one answer.
-const INTER_CHUNK_SECONDS: &[f64] =
-    &[0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.2, 0.5, 1.0, 5.0];
+const INTER_CHUNK_SECONDS: &[f64] = &[
+    0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.2, 0.5, 1.0, 5.0,
+];
 /// Seconds of a whole request.
-const REQUEST_SECONDS: &[f64] =
-    &[0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0];
+const REQUEST_SECONDS: &[f64] = &[
+    0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0,
+];
 
 /// Every series of the gateway, on a registry of its own.
 #[derive(Clone, Debug)]
@@ -173,10 +182,15 @@ struct Maker(Registry);
 
 impl Maker {
     fn register<C: Collector + Clone + 'static>(&self, made: prometheus::Result<C>) -> C {
-        #[expect(clippy::expect_used, reason = "the names and labels are constants of this file")]
+        #[expect(
+            clippy::expect_used,
+            reason = "the names and labels are constants of this file"
+        )]
         let collector = made.expect("a metric of this file has a valid name and labels");
         #[expect(clippy::expect_used, reason = "the names are constants of this file")]
-        self.0.register(Box::new(collector.clone())).expect("a metric of this file is named once");
+        self.0
+            .register(Box::new(collector.clone()))
+            .expect("a metric of this file is named once");
         collector
     }
 
@@ -293,7 +307,9 @@ impl Metrics {
 
     /// Counts a certificate reload.
     pub fn tls_reload(&self, ok: bool) {
-        self.tls_reloads.with_label_values(&[if ok { "ok" } else { "kept_old" }]).inc();
+        self.tls_reloads
+            .with_label_values(&[if ok { "ok" } else { "kept_old" }])
+            .inc();
     }
 
     /// The gauge of open client connections.
@@ -310,8 +326,10 @@ impl Metrics {
 
     /// Sets how much the gateway remembers: sessions and prefixes.
     pub fn remembered(&self, sessions: usize, prefixes: usize) {
-        self.session_pins.set(i64::try_from(sessions).unwrap_or(i64::MAX));
-        self.prefix_homes.set(i64::try_from(prefixes).unwrap_or(i64::MAX));
+        self.session_pins
+            .set(i64::try_from(sessions).unwrap_or(i64::MAX));
+        self.prefix_homes
+            .set(i64::try_from(prefixes).unwrap_or(i64::MAX));
     }
 
     /// Everything in Prometheus text format.
@@ -346,7 +364,7 @@ mod tests {
     /// The catalogue as a page, made from the registry itself.
     fn catalogue() -> String {
         let metrics = Metrics::new();
-        metrics.replica("r");
+        let _replica = metrics.replica("r");
         metrics.decision(None, "r");
         metrics.session_source("s");
         metrics.failure("c");
@@ -356,10 +374,19 @@ mod tests {
         );
         for family in metrics.registry.gather() {
             let metric = &family.get_metric()[0];
-            let labels: Vec<_> = metric.get_label().iter().map(prometheus::proto::LabelPair::name).collect();
+            let labels: Vec<_> = metric
+                .get_label()
+                .iter()
+                .map(prometheus::proto::LabelPair::name)
+                .collect();
             let kind = format!("{:?}", family.get_field_type()).to_lowercase();
             let (name, help) = (family.name(), family.help());
-            writeln!(page, "| `{name}` | {kind} | {} | {help} |", labels.join(", ")).unwrap();
+            writeln!(
+                page,
+                "| `{name}` | {kind} | {} | {help} |",
+                labels.join(", ")
+            )
+            .unwrap();
         }
         page
     }

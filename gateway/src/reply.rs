@@ -30,7 +30,11 @@ enum Source {
 
 impl ReplyBody {
     fn new(source: Source) -> Self {
-        Self { source, permit: None, record: None }
+        Self {
+            source,
+            permit: None,
+            record: None,
+        }
     }
 
     /// A body that is all here.
@@ -91,7 +95,9 @@ impl Body for ReplyBody {
             Source::Whole(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
-            Source::Plain(relay) => relay.exact_len().map_or_else(SizeHint::new, SizeHint::with_exact),
+            Source::Plain(relay) => relay
+                .exact_len()
+                .map_or_else(SizeHint::new, SizeHint::with_exact),
             Source::Events(_) => SizeHint::new(),
         }
     }

@@ -86,7 +86,11 @@ pub struct TlsFiles {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { in_flight_max: 4096, body_bytes_max: 64 << 20, connections_max: 16_384 }
+        Self {
+            in_flight_max: 4096,
+            body_bytes_max: 64 << 20,
+            connections_max: 16_384,
+        }
     }
 }
 
@@ -137,7 +141,9 @@ impl Config {
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| {
-            ConfigError(vec![format!("{name}: cannot be read: {error}; give its path with --config")])
+            ConfigError(vec![format!(
+                "{name}: cannot be read: {error}; give its path with --config"
+            )])
         })?;
         Self::parse(&name, &text, path.parent().unwrap_or(Path::new("")))
     }
@@ -163,14 +169,24 @@ impl Config {
     }
 }
 
-fn read_root(problems: &mut Problems<'_>, mut root: Section<'_, '_>, folder: &Path) -> Option<Config> {
+fn read_root(
+    problems: &mut Problems<'_>,
+    mut root: Section<'_, '_>,
+    folder: &Path,
+) -> Option<Config> {
     const ADDRESS: &str = "an address and port such as `127.0.0.1:8080`";
     root.missing(problems, "listen", ADDRESS);
     root.missing(problems, "admin_listen", ADDRESS);
-    root.missing(problems, "replicas", "at least one table `[[replicas]]` with `name` and `url`");
+    root.missing(
+        problems,
+        "replicas",
+        "at least one table `[[replicas]]` with `name` and `url`",
+    );
     let listen = root.parsed(problems, "listen", ADDRESS, |text| text.parse().ok());
     let admin_listen = root.parsed(problems, "admin_listen", ADDRESS, |text| text.parse().ok());
-    let policy = root.string(problems, "policy").map(|(path, _)| folder.join(path));
+    let policy = root
+        .string(problems, "policy")
+        .map(|(path, _)| folder.join(path));
     let replicas = read_replicas(problems, &mut root);
     let limits = read_limits(problems, &mut root);
     let timeouts = read_timeouts(problems, &mut root);
@@ -190,7 +206,10 @@ fn read_root(problems: &mut Problems<'_>, mut root: Section<'_, '_>, folder: &Pa
 fn read_replicas(problems: &mut Problems<'_>, root: &mut Section<'_, '_>) -> Vec<ReplicaConfig> {
     let tables = root.tables(problems, "replicas");
     if tables.len() > REPLICAS_MAX {
-        problems.add(tables[0].at(), format!("{} replicas, at most {REPLICAS_MAX}", tables.len()));
+        problems.add(
+            tables[0].at(),
+            format!("{} replicas, at most {REPLICAS_MAX}", tables.len()),
+        );
     }
     let mut names = HashSet::new();
     let mut replicas = Vec::new();
@@ -202,7 +221,10 @@ fn read_replicas(problems: &mut Problems<'_>, root: &mut Section<'_, '_>) -> Vec
         if let Some(name) = &name
             && !names.insert(name.clone())
         {
-            problems.add(table.at(), format!("a second replica is called `{name}`; names are unique"));
+            problems.add(
+                table.at(),
+                format!("a second replica is called `{name}`; names are unique"),
+            );
         }
         table.finish(problems);
         if let (Some(name), Some(authority)) = (name, authority) {
@@ -274,8 +296,15 @@ fn read_tls(
     }
     section.missing(problems, "cert", "the path of a PEM certificate chain");
     section.missing(problems, "key", "the path of its PEM private key");
-    let cert = section.string(problems, "cert").map(|(path, _)| folder.join(path));
-    let key = section.string(problems, "key").map(|(path, _)| folder.join(path));
+    let cert = section
+        .string(problems, "cert")
+        .map(|(path, _)| folder.join(path));
+    let key = section
+        .string(problems, "key")
+        .map(|(path, _)| folder.join(path));
     section.finish(problems);
-    Some(TlsFiles { cert: cert?, key: key? })
+    Some(TlsFiles {
+        cert: cert?,
+        key: key?,
+    })
 }

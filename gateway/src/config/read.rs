@@ -15,7 +15,11 @@ pub(super) struct Problems<'t> {
 
 impl<'t> Problems<'t> {
     pub(super) fn new(file: &'t str, text: &'t str) -> Self {
-        Self { file, text, list: Vec::new() }
+        Self {
+            file,
+            text,
+            list: Vec::new(),
+        }
     }
 
     /// Notes a problem at a byte offset of the file.
@@ -44,7 +48,9 @@ impl<'t> Problems<'t> {
             .collect();
         let count = report.len();
         let noun = if count == 1 { "problem" } else { "problems" };
-        report.push(format!("{count} {noun} in {file}; the gateway did not start"));
+        report.push(format!(
+            "{count} {noun} in {file}; the gateway did not start"
+        ));
         report
     }
 }
@@ -59,7 +65,12 @@ pub(super) struct Section<'s, 't> {
 
 impl<'s, 't> Section<'s, 't> {
     pub(super) fn root(table: &'s Spanned<DeTable<'t>>) -> Self {
-        Self { path: String::new(), at: 0, table: Some(table.get_ref()), known: Vec::new() }
+        Self {
+            path: String::new(),
+            at: 0,
+            table: Some(table.get_ref()),
+            known: Vec::new(),
+        }
     }
 
     /// Where this table starts in the file, in bytes.
@@ -73,7 +84,11 @@ impl<'s, 't> Section<'s, 't> {
     }
 
     fn dotted(&self, key: &str) -> String {
-        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+        if self.path.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{}.{key}", self.path)
+        }
     }
 
     fn take(&mut self, key: &'static str) -> Option<&'s Spanned<DeValue<'t>>> {
@@ -90,7 +105,10 @@ impl<'s, 't> Section<'s, 't> {
     ) {
         let path = self.dotted(key);
         let shown = shown(problems.text, &value.span());
-        problems.add(value.span().start, format!("`{path}` is `{shown}`, expected {expected}"));
+        problems.add(
+            value.span().start,
+            format!("`{path}` is `{shown}`, expected {expected}"),
+        );
     }
 
     /// A string with its place in the file.
@@ -132,7 +150,9 @@ impl<'s, 't> Section<'s, 't> {
         allowed: RangeInclusive<u64>,
         default: u64,
     ) -> u64 {
-        let Some(value) = self.take(key) else { return default };
+        let Some(value) = self.take(key) else {
+            return default;
+        };
         let number = value
             .get_ref()
             .as_integer()
@@ -140,8 +160,11 @@ impl<'s, 't> Section<'s, 't> {
         match number {
             Some(number) if allowed.contains(&number) => number,
             _ => {
-                let expected =
-                    format!("a whole number from {} to {}", allowed.start(), allowed.end());
+                let expected = format!(
+                    "a whole number from {} to {}",
+                    allowed.start(),
+                    allowed.end()
+                );
                 self.wrong(problems, key, value, expected);
                 default
             }
@@ -151,10 +174,22 @@ impl<'s, 't> Section<'s, 't> {
     /// A table within this one; reads as empty where it is absent.
     pub(super) fn section(&mut self, problems: &mut Problems<'_>, key: &'static str) -> Self {
         let path = self.dotted(key);
-        let empty = Section { path: path.clone(), at: 0, table: None, known: Vec::new() };
-        let Some(value) = self.take(key) else { return empty };
+        let empty = Section {
+            path: path.clone(),
+            at: 0,
+            table: None,
+            known: Vec::new(),
+        };
+        let Some(value) = self.take(key) else {
+            return empty;
+        };
         if let Some(table) = value.get_ref().as_table() {
-            return Section { path, at: value.span().start, table: Some(table), known: Vec::new() };
+            return Section {
+                path,
+                at: value.span().start,
+                table: Some(table),
+                known: Vec::new(),
+            };
         }
         self.wrong(problems, key, value, format!("a table `[{path}]`"));
         empty
@@ -163,9 +198,16 @@ impl<'s, 't> Section<'s, 't> {
     /// The tables of an array `[[key]]`, in the order of the file.
     pub(super) fn tables(&mut self, problems: &mut Problems<'_>, key: &'static str) -> Vec<Self> {
         let path = self.dotted(key);
-        let Some(value) = self.take(key) else { return Vec::new() };
+        let Some(value) = self.take(key) else {
+            return Vec::new();
+        };
         let Some(array) = value.get_ref().as_array() else {
-            self.wrong(problems, key, value, format!("one table `[[{path}]]` for each"));
+            self.wrong(
+                problems,
+                key,
+                value,
+                format!("one table `[[{path}]]` for each"),
+            );
             return Vec::new();
         };
         let mut sections = Vec::new();
@@ -187,7 +229,10 @@ impl<'s, 't> Section<'s, 't> {
     /// Notes a key that has to be there and is not.
     pub(super) fn missing(&self, problems: &mut Problems<'_>, key: &str, expected: &str) {
         if self.table.is_none_or(|table| !table.contains_key(key)) {
-            problems.add(self.at, format!("`{}` is missing, expected {expected}", self.dotted(key)));
+            problems.add(
+                self.at,
+                format!("`{}` is missing, expected {expected}", self.dotted(key)),
+            );
         }
     }
 

@@ -40,7 +40,11 @@ impl AdmitLayer {
     /// Room for `limit` requests.
     #[must_use]
     pub fn new(limit: usize, known: Arc<Known>) -> Self {
-        Self { room: Arc::new(Semaphore::new(limit)), limit, known }
+        Self {
+            room: Arc::new(Semaphore::new(limit)),
+            limit,
+            known,
+        }
     }
 }
 
@@ -48,7 +52,10 @@ impl<S> Layer<S> for AdmitLayer {
     type Service = Admit<S>;
 
     fn layer(&self, inner: S) -> Admit<S> {
-        Admit { inner, layer: self.clone() }
+        Admit {
+            inner,
+            layer: self.clone(),
+        }
     }
 }
 
@@ -75,10 +82,15 @@ where
     fn call(&mut self, arrived: Arrived<B>) -> Self::Future {
         let AdmitLayer { room, limit, known } = &self.layer;
         let Ok(room) = room.clone().try_acquire_owned() else {
-            return Box::pin(std::future::ready(Err(Failure::Overloaded { limit: *limit })));
+            return Box::pin(std::future::ready(Err(Failure::Overloaded {
+                limit: *limit,
+            })));
         };
         known.metrics.admitted().inc();
-        let permit = Permit { _room: room, known: known.clone() };
+        let permit = Permit {
+            _room: room,
+            known: known.clone(),
+        };
         let answer = self.inner.call(arrived);
         Box::pin(async move {
             let mut response = answer.await?;

@@ -60,7 +60,9 @@ impl Record {
     /// How the request ended. The first word counts: an answer that was complete stays so when the client goes.
     pub fn ended(&self, outcome: Outcome) {
         let (open, outcome) = (OPEN, outcome as u8);
-        let _ = self.outcome.compare_exchange(open, outcome, Ordering::Relaxed, Ordering::Relaxed);
+        let _ = self
+            .outcome
+            .compare_exchange(open, outcome, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
 
@@ -110,7 +112,10 @@ impl<S> Layer<S> for ObserveLayer {
     type Service = Observe<S>;
 
     fn layer(&self, inner: S) -> Observe<S> {
-        Observe { inner, known: self.known.clone() }
+        Observe {
+            inner,
+            known: self.known.clone(),
+        }
     }
 }
 
@@ -137,7 +142,10 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let id = request.headers().get(X_REQUEST_ID).cloned();
         let record = Record::new(self.known.clone(), id);
-        let answer = self.inner.call(Arrived { request, record: record.clone() });
+        let answer = self.inner.call(Arrived {
+            request,
+            record: record.clone(),
+        });
         Box::pin(async move {
             let mut response = answer.await?;
             // From here on the body keeps the record open.

@@ -34,7 +34,12 @@ impl Default for RequestIdLayer {
     fn default() -> Self {
         // The standard library's hash seeds are the randomness at hand, and all that a name needs.
         let process = RandomState::new().hash_one(std::process::id());
-        Self { ids: Arc::new(Ids { process, next: AtomicU64::new(0) }) }
+        Self {
+            ids: Arc::new(Ids {
+                process,
+                next: AtomicU64::new(0),
+            }),
+        }
     }
 }
 
@@ -50,7 +55,10 @@ impl<S> Layer<S> for RequestIdLayer {
     type Service = RequestId<S>;
 
     fn layer(&self, inner: S) -> RequestId<S> {
-        RequestId { inner, ids: self.ids.clone() }
+        RequestId {
+            inner,
+            ids: self.ids.clone(),
+        }
     }
 }
 
@@ -75,7 +83,11 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        let kept = request.headers().get(X_REQUEST_ID).filter(|id| is_sane(id)).cloned();
+        let kept = request
+            .headers()
+            .get(X_REQUEST_ID)
+            .filter(|id| is_sane(id))
+            .cloned();
         let id = kept.unwrap_or_else(|| {
             let id = self.ids.make();
             request.headers_mut().insert(X_REQUEST_ID, id.clone());
@@ -112,7 +124,9 @@ mod tests {
         let (mut service, mut handle) = mock::spawn_layer::<String, Response<()>, _>(layer);
         let mut request = Request::new(());
         if let Some(id) = client {
-            request.headers_mut().insert(X_REQUEST_ID, id.parse().unwrap());
+            request
+                .headers_mut()
+                .insert(X_REQUEST_ID, id.parse().unwrap());
         }
         tokio_test::assert_ready_ok!(service.poll_ready());
         let answer = service.call(request);

@@ -4,8 +4,8 @@ use std::convert::Infallible;
 use std::task::{Context, Poll};
 
 use chat_wire::error::ErrorBody;
-use http::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::Response;
+use http::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use std::sync::Arc;
 use tower::{Layer, Service};
 
@@ -34,7 +34,10 @@ impl<S> Layer<S> for RescueLayer {
     type Service = Rescue<S>;
 
     fn layer(&self, inner: S) -> Rescue<S> {
-        Rescue { inner, known: self.known.clone() }
+        Rescue {
+            inner,
+            known: self.known.clone(),
+        }
     }
 }
 
@@ -90,8 +93,13 @@ fn response(failure: &Failure) -> Response<ReplyBody> {
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(X_PINION_REASON, HeaderValue::from_static(row.code));
-    let replica = failure.replica().and_then(|name| HeaderValue::from_str(name).ok());
-    headers.insert(X_PINION_REPLICA, replica.unwrap_or(HeaderValue::from_static("none")));
+    let replica = failure
+        .replica()
+        .and_then(|name| HeaderValue::from_str(name).ok());
+    headers.insert(
+        X_PINION_REPLICA,
+        replica.unwrap_or(HeaderValue::from_static("none")),
+    );
     if let Some(seconds) = row.retry_after {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     }

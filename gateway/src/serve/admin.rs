@@ -54,7 +54,8 @@ impl Admin {
                     std::future::ready(Ok::<_, Infallible>(response))
                 });
                 let mut http = hyper::server::conn::http1::Builder::new();
-                http.timer(TokioTimer::new()).header_read_timeout(ADMIN_HEAD_LIMIT);
+                http.timer(TokioTimer::new())
+                    .header_read_timeout(ADMIN_HEAD_LIMIT);
                 let connection = http.serve_connection(TokioIo::new(stream), answer);
                 tokio::select! {
                     _ = connection => {}
@@ -71,22 +72,32 @@ impl Admin {
         }
         match path {
             "/metrics" => {
-                self.metrics.remembered(self.known.sessions.len(), self.known.prefixes.len());
-                reply(StatusCode::OK, "text/plain; version=0.0.4", self.metrics.text())
+                self.metrics
+                    .remembered(self.known.sessions.len(), self.known.prefixes.len());
+                reply(
+                    StatusCode::OK,
+                    "text/plain; version=0.0.4",
+                    self.metrics.text(),
+                )
             }
             "/livez" => text(StatusCode::OK, "ok\n"),
-            "/readyz" if self.draining.is_stopping() => {
-                text(StatusCode::SERVICE_UNAVAILABLE, "draining: no new requests, answers in flight go on\n")
-            }
-            "/readyz" if !self.known.fleet.is_ready() => {
-                text(StatusCode::SERVICE_UNAVAILABLE, "no replica is ready; see /state\n")
-            }
+            "/readyz" if self.draining.is_stopping() => text(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "draining: no new requests, answers in flight go on\n",
+            ),
+            "/readyz" if !self.known.fleet.is_ready() => text(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "no replica is ready; see /state\n",
+            ),
             "/readyz" => text(StatusCode::OK, "ok\n"),
             "/state" => {
                 let state = self.known.describe(self.draining.is_stopping());
                 reply(StatusCode::OK, "application/json", state)
             }
-            _ => text(StatusCode::NOT_FOUND, "here are /metrics, /livez, /readyz and /state\n"),
+            _ => text(
+                StatusCode::NOT_FOUND,
+                "here are /metrics, /livez, /readyz and /state\n",
+            ),
         }
     }
 }
@@ -102,6 +113,8 @@ fn reply(
 ) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(body.into()));
     *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }

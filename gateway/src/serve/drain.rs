@@ -41,7 +41,10 @@ impl Tasks {
             task.await;
             drop(alive);
         };
-        #[expect(clippy::disallowed_methods, reason = "this is the counted spawn that the ban points to")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "this is the counted spawn that the ban points to"
+        )]
         let _detached = tokio::spawn(counted);
     }
 

@@ -46,7 +46,9 @@ pub struct Listen<S> {
 
 impl<S> std::fmt::Debug for Listen<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Listen").field("tls", &self.tls.is_some()).finish_non_exhaustive()
+        f.debug_struct("Listen")
+            .field("tls", &self.tls.is_some())
+            .finish_non_exhaustive()
     }
 }
 
@@ -110,7 +112,9 @@ where
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY refused");
         }
-        let Some(tls) = &self.tls else { return self.speak(stream).await };
+        let Some(tls) = &self.tls else {
+            return self.speak(stream).await;
+        };
         match timeout(self.request_head, tls.acceptor().accept(stream)).await {
             Ok(Ok(stream)) => Box::pin(self.speak(stream)).await,
             Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
@@ -121,7 +125,9 @@ where
     /// Speaks HTTP on a stream until either side ends it. At shutdown what is in flight is finished first.
     async fn speak<I: AsyncRead + AsyncWrite + Unpin + Send + 'static>(&self, stream: I) {
         let mut http = auto::Builder::new(self.tasks.clone());
-        http.http1().timer(TokioTimer::new()).header_read_timeout(self.request_head);
+        http.http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(self.request_head);
         http.http2()
             .timer(TokioTimer::new())
             .max_concurrent_streams(HTTP2_STREAMS_MAX)

@@ -66,7 +66,11 @@ impl Tls {
     }
 
     fn stamp(&self) -> Stamp {
-        let modified = |path: &Path| std::fs::metadata(path).and_then(|meta| meta.modified()).ok();
+        let modified = |path: &Path| {
+            std::fs::metadata(path)
+                .and_then(|meta| meta.modified())
+                .ok()
+        };
         [modified(&self.files.cert), modified(&self.files.key)]
     }
 
@@ -80,7 +84,10 @@ impl Tls {
             }
             // While a pair is replaced, one file is new and the other old for a moment; the next look sees both.
             Err(why) => {
-                tracing::warn!(why, "the certificate files changed but do not work; the old pair stays in use");
+                tracing::warn!(
+                    why,
+                    "the certificate files changed but do not work; the old pair stays in use"
+                );
                 false
             }
         }
@@ -94,7 +101,10 @@ fn read(files: &TlsFiles) -> Result<ServerConfig, String> {
         .collect();
     let chain = chain.map_err(|error| at(&files.cert, &error))?;
     if chain.is_empty() {
-        return Err(at(&files.cert, &"no certificate in it, expected a PEM chain, leaf first"));
+        return Err(at(
+            &files.cert,
+            &"no certificate in it, expected a PEM chain, leaf first",
+        ));
     }
     let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|error| at(&files.key, &error))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());

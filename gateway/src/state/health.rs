@@ -71,7 +71,11 @@ impl Health {
     /// The connection was refused.
     pub fn on_unreachable(&mut self) -> Change {
         self.failures = self.failures.saturating_add(1);
-        if std::mem::replace(&mut self.ready, false) { Change::Unready } else { Change::None }
+        if std::mem::replace(&mut self.ready, false) {
+            Change::Unready
+        } else {
+            Change::None
+        }
     }
 }
 

@@ -64,9 +64,14 @@ impl<K: Hash + Eq + Copy> Memory<K> {
     /// Room for `entries_max` keys (at least one per shard), each forgotten after `ttl` without use.
     #[must_use]
     pub fn new(entries_max: usize, ttl: Duration) -> Self {
-        let shard = || Shard { entries: HashMap::default(), queue: VecDeque::new() };
+        let shard = || Shard {
+            entries: HashMap::default(),
+            queue: VecDeque::new(),
+        };
         Self {
-            shards: std::iter::repeat_with(|| Mutex::new(shard())).take(SHARDS).collect(),
+            shards: std::iter::repeat_with(|| Mutex::new(shard()))
+                .take(SHARDS)
+                .collect(),
             shard_entries_max: (entries_max / SHARDS).max(1),
             ttl,
         }
@@ -77,7 +82,9 @@ impl<K: Hash + Eq + Copy> Memory<K> {
         key.hash(&mut hasher);
         // The map takes its bucket from the low bits and its tag from the top ones; these are neither.
         let index = usize::try_from(hasher.finish() >> 40 & (SHARDS as u64 - 1)).unwrap_or(0);
-        self.shards[index].lock().unwrap_or_else(PoisonError::into_inner)
+        self.shards[index]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The value of a key that is not too old. Looking does not make it younger; [`Memory::put`] does.
@@ -93,13 +100,24 @@ impl<K: Hash + Eq + Copy> Memory<K> {
         let used = Instant::now();
         let mut shard = self.shard(&key);
         if let Some(entry) = shard.entries.get_mut(&key) {
-            *entry = Entry { value, used, again: true };
+            *entry = Entry {
+                value,
+                used,
+                again: true,
+            };
             return;
         }
         while shard.entries.len() >= self.shard_entries_max {
             shard.evict(used, self.ttl);
         }
-        shard.entries.insert(key, Entry { value, used, again: false });
+        shard.entries.insert(
+            key,
+            Entry {
+                value,
+                used,
+                again: false,
+            },
+        );
         shard.queue.push_back(key);
     }
 
@@ -126,7 +144,11 @@ impl<K: Hash + Eq + Copy> Memory<K> {
     #[must_use]
     pub fn len(&self) -> usize {
         let count = |shard: &Mutex<Shard<K>>| {
-            shard.lock().unwrap_or_else(PoisonError::into_inner).entries.len()
+            shard
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .entries
+                .len()
         };
         self.shards.iter().map(count).sum()
     }
@@ -143,7 +165,9 @@ impl<K: Hash + Eq + Copy> Shard<K> {
     /// removes an entry or takes away a second chance.
     fn evict(&mut self, now: Instant, ttl: Duration) {
         while let Some(key) = self.queue.pop_front() {
-            let Some(entry) = self.entries.get_mut(&key) else { continue };
+            let Some(entry) = self.entries.get_mut(&key) else {
+                continue;
+            };
             if entry.again && now.duration_since(entry.used) <= ttl {
                 entry.again = false;
                 self.queue.push_back(key);
@@ -187,7 +211,10 @@ mod tests {
         }
         memory.put(0, 9);
         memory.put(3, 0);
-        assert_eq!([0, 1, 2, 3].map(|key| memory.get(&key)), [Some(9), None, Some(0), Some(0)]);
+        assert_eq!(
+            [0, 1, 2, 3].map(|key| memory.get(&key)),
+            [Some(9), None, Some(0), Some(0)]
+        );
     }
 
     proptest! {

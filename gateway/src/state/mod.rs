@@ -47,7 +47,11 @@ impl Known {
         let pins_max = usize::try_from(session.pins_max).unwrap_or(usize::MAX);
         Self {
             fleet: Fleet::new(&config.replicas, &metrics),
-            ids: config.replicas.iter().map(|replica| ReplicaId::of(&replica.name)).collect(),
+            ids: config
+                .replicas
+                .iter()
+                .map(|replica| ReplicaId::of(&replica.name))
+                .collect(),
             sessions: Memory::new(pins_max, ttl),
             prefixes: Memory::new(pins_max.saturating_mul(PREFIX_HOMES_PER_PIN), ttl),
             policy,

@@ -34,9 +34,16 @@ pub fn parse(body: &[u8]) -> Result<Vec<Model>, String> {
     let list: List<'_> = serde_json::from_slice(body).map_err(|error| error.to_string())?;
     let named = |object: &RawValue| {
         let Named { id } = serde_json::from_str(object.get()).map_err(|error| error.to_string())?;
-        Ok(Model { id, object: object.to_owned() })
+        Ok(Model {
+            id,
+            object: object.to_owned(),
+        })
     };
-    list.data.into_iter().take(MODELS_PER_REPLICA_MAX).map(named).collect()
+    list.data
+        .into_iter()
+        .take(MODELS_PER_REPLICA_MAX)
+        .map(named)
+        .collect()
 }
 
 /// The fleet's models and who serves each.
@@ -67,7 +74,11 @@ impl FleetModels {
         let data: Vec<&str> = objects.iter().map(|object| object.get()).collect();
         let body = format!(r#"{{"object":"list","data":[{}]}}"#, data.join(","));
         let told = lists.iter().map(Option::is_some).collect();
-        Self { serving, told, body: Bytes::from(body) }
+        Self {
+            serving,
+            told,
+            body: Bytes::from(body),
+        }
     }
 
     /// The answer to `GET /v1/models`.
@@ -96,7 +107,12 @@ impl FleetModels {
     #[must_use]
     pub fn names(&self) -> String {
         const NAMED_MAX: usize = 16;
-        let names: Vec<&str> = self.serving.keys().take(NAMED_MAX).map(String::as_str).collect();
+        let names: Vec<&str> = self
+            .serving
+            .keys()
+            .take(NAMED_MAX)
+            .map(String::as_str)
+            .collect();
         names.join(", ")
     }
 }
@@ -106,8 +122,10 @@ mod tests {
     use super::*;
 
     fn list(ids: &[&str]) -> Vec<Model> {
-        let objects: Vec<String> =
-            ids.iter().map(|id| format!(r#"{{"id":"{id}","object":"model"}}"#)).collect();
+        let objects: Vec<String> = ids
+            .iter()
+            .map(|id| format!(r#"{{"id":"{id}","object":"model"}}"#))
+            .collect();
         parse(format!(r#"{{"object":"list","data":[{}]}}"#, objects.join(",")).as_bytes()).unwrap()
     }
 
@@ -116,7 +134,10 @@ mod tests {
         let fleet = FleetModels::merge(&[Some(list(&["b", "a"])), None, Some(list(&["a", "c"]))]);
         let object = |id| format!(r#"{{"id":"{id}","object":"model"}}"#);
         let data = ["b", "a", "c"].map(object).join(",");
-        assert_eq!(fleet.body(), format!(r#"{{"object":"list","data":[{data}]}}"#));
+        assert_eq!(
+            fleet.body(),
+            format!(r#"{{"object":"list","data":[{data}]}}"#)
+        );
         assert_eq!(fleet.names(), "a, b, c");
         let serves = |model| [0, 1, 2].map(|index| fleet.may_serve(index, Some(model)));
         assert_eq!(serves("b"), [true, true, false]);

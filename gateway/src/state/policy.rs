@@ -32,10 +32,20 @@ impl PolicyInUse {
 
     fn new(policy: Policy, source: String) -> Result<Self, String> {
         let path = |text: &String| {
-            JsonPath::parse(text).map_err(|error| format!("{source}: session.body: `{text}`: {error}"))
+            JsonPath::parse(text)
+                .map_err(|error| format!("{source}: session.body: `{text}`: {error}"))
         };
-        let body_paths = policy.session.body.iter().map(path).collect::<Result<_, _>>()?;
-        Ok(Self { policy, body_paths, source })
+        let body_paths = policy
+            .session
+            .body
+            .iter()
+            .map(path)
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            policy,
+            body_paths,
+            source,
+        })
     }
 
     /// The policy.

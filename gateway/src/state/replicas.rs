@@ -98,7 +98,11 @@ impl Replica {
     /// The process that answered its last probe, where it tells.
     #[must_use]
     pub fn instance(&self) -> Option<String> {
-        self.health.lock().unwrap_or_else(PoisonError::into_inner).instance().map(str::to_owned)
+        self.health
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .instance()
+            .map(str::to_owned)
     }
 
     /// Requests there now.
@@ -116,7 +120,10 @@ impl Replica {
             Change::Cold => {
                 self.metrics.cold_starts.inc();
                 self.pool.clear();
-                tracing::info!(replica = name, "replica was restarted: its prefix cache is empty");
+                tracing::info!(
+                    replica = name,
+                    "replica was restarted: its prefix cache is empty"
+                );
             }
             Change::None | Change::Unready => {}
         }
@@ -126,7 +133,11 @@ impl Replica {
     pub fn on_probe_failed(&self, why: &str) {
         if self.report(Health::on_failure) == Change::Unready {
             let name = &*self.name;
-            tracing::warn!(replica = name, why, "replica takes no requests: its probes fail");
+            tracing::warn!(
+                replica = name,
+                why,
+                "replica takes no requests: its probes fail"
+            );
         }
     }
 
@@ -134,7 +145,11 @@ impl Replica {
     pub fn on_unreachable(&self, why: &str) {
         if self.report(Health::on_unreachable) == Change::Unready {
             let name = &*self.name;
-            tracing::warn!(replica = name, why, "replica takes no requests: no connection");
+            tracing::warn!(
+                replica = name,
+                why,
+                "replica takes no requests: no connection"
+            );
         }
     }
 

@@ -38,7 +38,14 @@ impl UpstreamBody {
         let last_chunk = Instant::now();
         let mut timer = timer;
         timer.as_mut().reset(last_chunk + idle);
-        Self { incoming, link: Some(link), replica, idle, last_chunk, timer }
+        Self {
+            incoming,
+            link: Some(link),
+            replica,
+            idle,
+            last_chunk,
+            timer,
+        }
     }
 
     /// The next chunk; `None` at the proper end.
@@ -96,7 +103,10 @@ impl UpstreamBody {
             if deadline <= Instant::now() {
                 self.link = None;
                 let replica = self.replica.name().clone();
-                return Poll::Ready(Some(Err(Failure::IdleTimeout { replica, after: self.idle })));
+                return Poll::Ready(Some(Err(Failure::IdleTimeout {
+                    replica,
+                    after: self.idle,
+                })));
             }
             self.timer.as_mut().reset(deadline);
         }

@@ -30,7 +30,9 @@ pub struct Client {
 
 impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Client").field("timeouts", &self.timeouts).finish_non_exhaustive()
+        f.debug_struct("Client")
+            .field("timeouts", &self.timeouts)
+            .finish_non_exhaustive()
     }
 }
 
@@ -51,7 +53,9 @@ impl UpstreamCall {
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.uri.clone();
         *request.headers_mut() = self.headers.clone();
-        request.headers_mut().insert(HOST, replica.host_header().clone());
+        request
+            .headers_mut()
+            .insert(HOST, replica.host_header().clone());
         request
     }
 }
@@ -123,8 +127,7 @@ impl Client {
         timer: Pin<Box<Sleep>>,
     ) -> (response::Parts, UpstreamBody) {
         let (parts, incoming) = response.into_parts();
-        let body =
-            UpstreamBody::new(incoming, link, replica.clone(), self.timeouts.idle, timer);
+        let body = UpstreamBody::new(incoming, link, replica.clone(), self.timeouts.idle, timer);
         (parts, body)
     }
 
@@ -135,10 +138,13 @@ impl Client {
             Link::open(stream).await.map_err(|error| words(&error))
         };
         let limit = self.timeouts.connect;
-        let opened = timeout(limit, connecting).await.unwrap_or_else(|_| {
-            Err(format!("no connection within {} s", limit.as_secs_f32()))
-        });
-        opened.map_err(|cause| Failure::Connect { replica: replica.name().clone(), cause })
+        let opened = timeout(limit, connecting)
+            .await
+            .unwrap_or_else(|_| Err(format!("no connection within {} s", limit.as_secs_f32())));
+        opened.map_err(|cause| Failure::Connect {
+            replica: replica.name().clone(),
+            cause,
+        })
     }
 
     /// One GET on a connection of its own, whole within `limit`: a probe also asks whether the replica accepts.
@@ -152,25 +158,36 @@ impl Client {
         limit: Duration,
     ) -> Result<(http::StatusCode, Bytes), ProbeError> {
         let asking = async {
-            let mut link = self.open(replica).await.map_err(|failure| {
-                ProbeError::Unreachable(failure.to_string())
-            })?;
+            let mut link = self
+                .open(replica)
+                .await
+                .map_err(|failure| ProbeError::Unreachable(failure.to_string()))?;
             let mut request = Request::new(Full::default());
             *request.uri_mut() = Uri::from_static(path);
-            request.headers_mut().insert(HOST, replica.host_header().clone());
-            let response = link.exchange(request).await.map_err(|error| ProbeError::Failed(words(&error)))?;
+            request
+                .headers_mut()
+                .insert(HOST, replica.host_header().clone());
+            let response = link
+                .exchange(request)
+                .await
+                .map_err(|error| ProbeError::Failed(words(&error)))?;
             let (parts, body) = response.into_parts();
             let mut body = std::pin::pin!(Limited::new(body, PROBE_BYTES_MAX).collect());
             let collected = std::future::poll_fn(|cx| {
                 let _ = link.poll_drive(cx);
                 body.as_mut().poll(cx)
             });
-            let collected = collected.await.map_err(|error| ProbeError::Failed(words(&*error)))?;
+            let collected = collected
+                .await
+                .map_err(|error| ProbeError::Failed(words(&*error)))?;
             Ok((parts.status, collected.to_bytes()))
         };
         let start = Instant::now();
         timeout(limit, asking).await.unwrap_or_else(|_| {
-            Err(ProbeError::Failed(format!("no answer within {} ms", start.elapsed().as_millis())))
+            Err(ProbeError::Failed(format!(
+                "no answer within {} ms",
+                start.elapsed().as_millis()
+            )))
         })
     }
 }

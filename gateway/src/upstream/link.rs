@@ -14,24 +14,33 @@ use hyper_util::rt::TokioIo;
 
 use super::connect::Io;
 
+/// What moves the bytes of one connection.
+type Driver = Connection<TokioIo<Box<dyn Io>>, Full<Bytes>>;
+
 /// An open connection, idle or busy with one request.
 pub(super) struct Link {
     sender: SendRequest<Full<Bytes>>,
-    driver: Box<Connection<TokioIo<Box<dyn Io>>, Full<Bytes>>>,
+    driver: Box<Driver>,
     /// The driver has ended and must not be polled again.
     ended: bool,
 }
 
 impl std::fmt::Debug for Link {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Link").field("ended", &self.ended).finish_non_exhaustive()
+        f.debug_struct("Link")
+            .field("ended", &self.ended)
+            .finish_non_exhaustive()
     }
 }
 
 impl Link {
     pub(super) async fn open(stream: Box<dyn Io>) -> hyper::Result<Self> {
         let (sender, driver) = http1::handshake(TokioIo::new(stream)).await?;
-        Ok(Self { sender, driver: Box::new(driver), ended: false })
+        Ok(Self {
+            sender,
+            driver: Box::new(driver),
+            ended: false,
+        })
     }
 
     /// Moves bytes in both directions as far as they go. Ready when the connection has ended.
@@ -40,7 +49,11 @@ impl Link {
             // An error of the driver reaches the request or the body too, which is where it is reported.
             self.ended = Pin::new(&mut *self.driver).poll(cx).is_ready();
         }
-        if self.ended { Poll::Ready(()) } else { Poll::Pending }
+        if self.ended {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
     }
 
     /// Whether another request can go out. Reads first, so a connection that the replica has closed is noticed.

@@ -24,7 +24,7 @@ pub struct Pool {
 impl Pool {
     /// The newest idle connection that is still open.
     pub(super) async fn take(&self) -> Option<Link> {
-        while let Some((mut link, since)) = self.lock().pop() {
+        while let Some((mut link, since)) = self.pop() {
             if since.elapsed() > IDLE_TIME_MAX {
                 // All that are left are older still.
                 self.lock().clear();
@@ -47,12 +47,17 @@ impl Pool {
     /// Closes what has been idle for too long.
     pub fn sweep(&self) {
         let now = Instant::now();
-        self.lock().retain(|(_, since)| now.duration_since(*since) <= IDLE_TIME_MAX);
+        self.lock()
+            .retain(|(_, since)| now.duration_since(*since) <= IDLE_TIME_MAX);
     }
 
     /// Closes everything, for a replica that is gone.
     pub fn clear(&self) {
         self.lock().clear();
+    }
+
+    fn pop(&self) -> Option<(Link, Instant)> {
+        self.lock().pop()
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(Link, Instant)>> {

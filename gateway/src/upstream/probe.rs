@@ -7,6 +7,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::client::{Client, ProbeError};
 use crate::serve::drain::Tasks;
+use crate::state::Known;
 use crate::state::models;
 use crate::state::replicas::{Fleet, Replica};
 
@@ -20,14 +21,14 @@ const PROBE_LIMIT: Duration = Duration::from_secs(2);
 const PROBES_PER_MODEL_LIST: u32 = 30;
 
 /// Starts one probing task per replica.
-pub fn start(tasks: &Tasks, fleet: &Arc<Fleet>, client: &Arc<Client>) {
-    for replica in fleet.replicas() {
+pub fn start(tasks: &Tasks, known: &Arc<Known>, client: &Arc<Client>) {
+    for replica in known.fleet.replicas() {
         let mut stop = tasks.stop();
-        let (fleet, client, replica) = (fleet.clone(), client.clone(), replica.clone());
+        let (known, client, replica) = (known.clone(), client.clone(), replica.clone());
         tasks.spawn(async move {
             tokio::select! {
                 () = stop.wait() => {}
-                () = probe_forever(&fleet, &client, &replica) => {}
+                () = probe_forever(&known.fleet, &client, &replica) => {}
             }
         });
     }
@@ -53,7 +54,11 @@ async fn probe_forever(fleet: &Fleet, client: &Client, replica: &Replica) {
             until_models = PROBES_PER_MODEL_LIST;
             if let Err(why) = ask_models(fleet, client, replica).await {
                 until_models = 1;
-                tracing::debug!(replica = &**replica.name(), why, "the replica did not list its models");
+                tracing::debug!(
+                    replica = &**replica.name(),
+                    why,
+                    "the replica did not list its models"
+                );
             }
         }
         until_models -= 1;
