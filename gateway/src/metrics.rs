@@ -1,6 +1,8 @@
 //! The only place that names metrics. Labels are replica names from the configuration and values of closed
 //! enums, so the number of series is bounded; nothing that a client sends becomes a label.
 
+mod labels;
+
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -10,94 +12,10 @@ use prometheus::{
     IntGaugeVec, Opts, Registry, TextEncoder,
 };
 
+pub use labels::{AttemptResult, Outcome};
+
 /// The label of requests that never reached a replica.
 const NO_REPLICA: &str = "none";
-
-/// How one chat request ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// The whole answer reached the client.
-    Ok,
-    /// A replica refused the request as wrong (4xx), passed on as it was.
-    ClientError,
-    /// The gateway refused the request.
-    Rejected,
-    /// The client left first.
-    ClientClosed,
-    /// A replica failed, before or within its answer.
-    UpstreamError,
-    /// A replica was too slow.
-    Timeout,
-}
-
-impl Outcome {
-    const ALL: [Self; 6] = [
-        Self::Ok,
-        Self::ClientError,
-        Self::Rejected,
-        Self::ClientClosed,
-        Self::UpstreamError,
-        Self::Timeout,
-    ];
-
-    /// The outcome at an index, as `as u8` gives it.
-    #[must_use]
-    pub fn from_index(index: u8) -> Option<Self> {
-        Self::ALL.get(usize::from(index)).copied()
-    }
-
-    /// The metric label.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::ClientError => "client_error",
-            Self::Rejected => "rejected",
-            Self::ClientClosed => "client_closed",
-            Self::UpstreamError => "upstream_error",
-            Self::Timeout => "timeout",
-        }
-    }
-}
-
-/// How one attempt at a replica went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AttemptResult {
-    /// The replica answered, whatever the status.
-    Answered,
-    /// The replica answered 502 or 503, and another candidate was tried.
-    Refused,
-    /// No connection.
-    Unreachable,
-    /// Closed before its first byte.
-    Reset,
-    /// Closed a kept connection as the request went out; tried again on a new one.
-    StaleConnection,
-    /// No first byte in time.
-    Timeout,
-}
-
-impl AttemptResult {
-    const ALL: [Self; 6] = [
-        Self::Answered,
-        Self::Refused,
-        Self::Unreachable,
-        Self::Reset,
-        Self::StaleConnection,
-        Self::Timeout,
-    ];
-
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Answered => "answered",
-            Self::Refused => "refused",
-            Self::Unreachable => "unreachable",
-            Self::Reset => "reset",
-            Self::StaleConnection => "stale_connection",
-            Self::Timeout => "timeout",
-        }
-    }
-}
 
 /// Seconds from a request's arrival to a token; long prefills reach minutes.
 const FIRST_TOKEN_SECONDS: &[f64] = &[
@@ -356,53 +274,4 @@ impl ReplicaMetrics {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fmt::Write as _;
-
-    use super::*;
-
-    /// The catalogue as a page, made from the registry itself.
-    fn catalogue() -> String {
-        let metrics = Metrics::new();
-        let _replica = metrics.replica("r");
-        metrics.decision(None, "r");
-        metrics.session_source("s");
-        metrics.failure("c");
-        metrics.tls_reload(true);
-        let mut page = String::from(
-            "# Metrics of the gateway\n\nServed at `/metrics` on the admin address. Written by the test `metrics_md_is_current`;\nrefresh with `UPDATE_EXPECT=1 cargo test -p gateway metrics_md_is_current`.\n\n| name | kind | labels | meaning |\n|---|---|---|---|\n",
-        );
-        for family in metrics.registry.gather() {
-            let metric = &family.get_metric()[0];
-            let labels: Vec<_> = metric
-                .get_label()
-                .iter()
-                .map(prometheus::proto::LabelPair::name)
-                .collect();
-            let kind = format!("{:?}", family.get_field_type()).to_lowercase();
-            let (name, help) = (family.name(), family.help());
-            writeln!(
-                page,
-                "| `{name}` | {kind} | {} | {help} |",
-                labels.join(", ")
-            )
-            .unwrap();
-        }
-        page
-    }
-
-    #[test]
-    fn metrics_md_is_current() {
-        expect_test::expect_file!["../METRICS.md"].assert_eq(&catalogue());
-    }
-
-    #[test]
-    fn outcomes_and_results_index_their_own_series() {
-        for (index, outcome) in Outcome::ALL.into_iter().enumerate() {
-            assert_eq!(outcome as usize, index);
-        }
-        for (index, result) in AttemptResult::ALL.into_iter().enumerate() {
-            assert_eq!(result as usize, index);
-        }
-    }
-}
+mod tests;

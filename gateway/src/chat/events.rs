@@ -2,6 +2,7 @@
 //! client slows its replica and fills no buffer here. A stream that breaks ends with an error event, never with
 //! `[DONE]`.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -28,6 +29,10 @@ pub struct EventRelay {
     record: Arc<Record>,
     plan: StreamPlan,
     cutter: FrameCutter,
+    /// Bytes of an incomplete event that the cutter holds.
+    held: usize,
+    /// Whole events that may go out: what one chunk of the replica's gave.
+    outgoing: VecDeque<Bytes>,
     tally: StreamTally,
     /// Choices that have told their finish reason.
     finished: u64,
@@ -39,6 +44,21 @@ pub struct EventRelay {
 struct TokenTimes {
     last: Option<Instant>,
     content: bool,
+}
+
+/// What one event, or all of one chunk, carries for the clock.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tokens {
+    any: bool,
+    content: bool,
+}
+
+/// What becomes of an event.
+enum Verdict {
+    Pass,
+    Withhold,
+    /// The replica's own error: it passes, and nothing after it, which would read like an answer.
+    Last,
 }
 
 impl EventRelay {
@@ -54,45 +74,35 @@ impl EventRelay {
             record,
             plan,
             cutter: FrameCutter::new(),
+            held: 0,
+            outgoing: VecDeque::new(),
             tally: StreamTally::default(),
             finished: 0,
             times: TokenTimes::default(),
         }
     }
 
-    /// The next whole event; `None` at the end, which may follow an error event.
+    /// The next whole events; `None` at the end, which may follow an error event.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         loop {
+            if let Some(events) = self.outgoing.pop_front() {
+                return Poll::Ready(Some(events));
+            }
             let Some(upstream) = &mut self.upstream else {
                 return Poll::Ready(None);
             };
-            match self.cutter.next_frame() {
-                Ok(Some(frame)) => match self.pass(frame) {
-                    Some(event) => return Poll::Ready(Some(event)),
-                    None => continue,
-                },
-                Ok(None) => {}
-                Err(error) => {
-                    let replica = self.in_flight.replica().name().clone();
-                    let cause = error.to_string();
-                    let failure = Failure::EventTooLarge { replica, cause };
-                    return Poll::Ready(Some(self.fail(&failure)));
-                }
-            }
             match ready!(upstream.poll_chunk(cx)) {
-                Some(Ok(chunk)) => self.cutter.push(chunk),
+                Some(Ok(chunk)) => self.take(&chunk),
                 // What breaks after the last word is no loss to the client.
-                Some(Err(failure)) if !self.is_complete() => {
-                    return Poll::Ready(Some(self.fail(&failure)));
-                }
+                Some(Err(failure)) if !self.is_complete() => self.fail(&failure),
                 None if !self.is_complete() => {
                     let replica = self.in_flight.replica().name().clone();
                     let cause = "it ended without a finish reason".to_owned();
-                    return Poll::Ready(Some(self.fail(&Failure::Truncated { replica, cause })));
+                    self.fail(&Failure::Truncated { replica, cause });
                 }
                 _ => {
-                    self.complete();
-                    return Poll::Ready(None);
+                    self.record.ended(Outcome::Ok);
+                    self.upstream = None;
                 }
             }
         }
@@ -101,40 +111,86 @@ impl EventRelay {
     /// Whether nothing is left to say.
     #[must_use]
     pub fn is_end(&self) -> bool {
-        self.upstream.is_none()
+        self.upstream.is_none() && self.outgoing.is_empty()
     }
 
-    /// Looks at an event; gives it back unless the client must not see it.
-    fn pass(&mut self, frame: Frame) -> Option<Bytes> {
+    /// Cuts a chunk into events and queues those that pass. Neighbours go out as one piece of the chunk, without
+    /// a copy; only an event that began in an earlier chunk is a piece of its own.
+    fn take(&mut self, chunk: &Bytes) {
+        self.cutter.push(chunk.clone());
+        let mut tokens = Tokens::default();
+        // The run of passing events that is not queued yet, and the end of the last event: offsets in `chunk`.
+        let (mut run, mut at) = (0, 0);
+        loop {
+            let frame = match self.cutter.next_frame() {
+                Ok(Some(frame)) => frame,
+                Ok(None) => break,
+                Err(error) => {
+                    self.queue(chunk.slice(run..at));
+                    let replica = self.in_flight.replica().name().clone();
+                    return self.fail(&Failure::EventTooLarge {
+                        replica,
+                        cause: error.to_string(),
+                    });
+                }
+            };
+            let end = at + frame.raw.len() - self.held;
+            let began_earlier = std::mem::take(&mut self.held) > 0;
+            let verdict = self.judge(&frame, &mut tokens);
+            match verdict {
+                Verdict::Withhold => {
+                    self.queue(chunk.slice(run..at));
+                    run = end;
+                }
+                Verdict::Pass | Verdict::Last if began_earlier => {
+                    self.queue(frame.raw);
+                    run = end;
+                }
+                Verdict::Pass | Verdict::Last => {}
+            }
+            at = end;
+            if matches!(verdict, Verdict::Last) {
+                self.upstream = None;
+                break;
+            }
+        }
+        self.queue(chunk.slice(run..at));
+        self.held += chunk.len() - at;
+        self.time(tokens);
+    }
+
+    fn queue(&mut self, events: Bytes) {
+        if !events.is_empty() {
+            self.outgoing.push_back(events);
+        }
+    }
+
+    fn judge(&mut self, frame: &Frame, tokens: &mut Tokens) -> Verdict {
         let Some(data) = &frame.data else {
-            return Some(frame.raw);
+            return Verdict::Pass;
         };
         // Data that is no JSON object is not the gateway's to judge.
         let Ok(Some(chunk)) = self.tally.absorb(data) else {
-            if self.tally.done {
+            if self.is_complete() {
                 self.record.ended(Outcome::Ok);
             }
-            return Some(frame.raw);
+            return Verdict::Pass;
         };
         if chunk.error.is_some() {
-            return Some(self.pass_error(frame.raw));
+            self.in_flight.replica().metrics().stream_errors.inc();
+            self.record.ended(Outcome::UpstreamError);
+            return Verdict::Last;
         }
         self.finished = self.finished.saturating_add(u64::from(chunk.finished));
-        self.time(&chunk);
-        let withheld = self.plan.withhold_usage && chunk.is_usage_only();
-        (!withheld).then_some(frame.raw)
+        tokens.see(&chunk);
+        if self.plan.withhold_usage && chunk.is_usage_only() {
+            return Verdict::Withhold;
+        }
+        Verdict::Pass
     }
 
-    /// The replica's own error goes to the client as it is, and nothing after it: it would read like an answer.
-    fn pass_error(&mut self, event: Bytes) -> Bytes {
-        self.in_flight.replica().metrics().stream_errors.inc();
-        self.record.ended(Outcome::UpstreamError);
-        self.upstream = None;
-        event
-    }
-
-    fn time(&mut self, chunk: &ChunkScan) {
-        if !chunk.has_tokens() {
+    fn time(&mut self, tokens: Tokens) {
+        if !tokens.any {
             return;
         }
         let now = Instant::now();
@@ -144,9 +200,7 @@ impl EventRelay {
             None => metrics.ttft.observe(seconds(self.record.started())),
             Some(last) => metrics.inter_chunk.observe(seconds(last)),
         }
-        // A tool call is what the client waits for too.
-        if (chunk.content || chunk.tool_calls) && !std::mem::replace(&mut self.times.content, true)
-        {
+        if tokens.content && !std::mem::replace(&mut self.times.content, true) {
             metrics
                 .first_content
                 .observe(seconds(self.record.started()));
@@ -157,13 +211,8 @@ impl EventRelay {
         (self.tally.done || self.finished >= self.plan.answers) && !self.tally.error
     }
 
-    fn complete(&mut self) {
-        self.record.ended(Outcome::Ok);
-        self.upstream = None;
-    }
-
-    /// The event that tells the client what happened. There is nothing after it.
-    fn fail(&mut self, failure: &Failure) -> Bytes {
+    /// Queues the event that tells the client what happened. There is nothing after it.
+    fn fail(&mut self, failure: &Failure) {
         let row = failure.row();
         self.record.ended(row.outcome);
         self.in_flight.replica().metrics().truncated.inc();
@@ -174,13 +223,21 @@ impl EventRelay {
             message,
             "stream cut"
         );
-        ErrorBody {
+        let body = ErrorBody {
             message: &message,
             kind: row.kind,
             param: None,
             code: Some(row.code),
-        }
-        .to_event()
+        };
+        self.queue(body.to_event());
+    }
+}
+
+impl Tokens {
+    fn see(&mut self, chunk: &ChunkScan) {
+        self.any |= chunk.has_tokens();
+        // A tool call is what the client waits for too.
+        self.content |= chunk.content || chunk.tool_calls;
     }
 }
 

@@ -4,6 +4,8 @@ mod banner;
 mod child;
 mod output;
 mod supervise;
+#[cfg(test)]
+mod tests;
 
 use std::future::Future;
 use std::net::SocketAddr;
