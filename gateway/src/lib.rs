@@ -1,1 +1,16 @@
 #![forbid(unsafe_code)]
+#![doc = include_str!("../README.md")]
+
+pub mod api;
+pub mod chat;
+pub mod cli;
+pub mod config;
+pub mod failure;
+pub mod layers;
+pub mod metrics;
+pub mod reply;
+pub mod serve;
+pub mod stack;
+pub mod state;
+pub mod up;
+pub mod upstream;

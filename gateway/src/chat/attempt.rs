@@ -1,0 +1,116 @@
+//! Tries the candidates in order until one has sent the first byte of an answer. After that byte there is no other
+//! try: the client may have seen a part of the answer, and no second answer begins in the same place.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http::{Response, StatusCode};
+use tower::Service;
+
+use super::relay;
+use super::route::{Remember, RoutedCall};
+use crate::failure::Failure;
+use crate::layers::Answer;
+use crate::metrics::AttemptResult;
+use crate::reply::ReplyBody;
+use crate::state::Known;
+use crate::state::replicas::{InFlight, Replica};
+use crate::upstream::client::Client;
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    known: Arc<Known>,
+    client: Arc<Client>,
+}
+
+impl Attempt {
+    /// Sends through `client` and remembers in `known`.
+    #[must_use]
+    pub fn new(known: Arc<Known>, client: Arc<Client>) -> Self {
+        Self { known, client }
+    }
+}
+
+impl Service<RoutedCall> for Attempt {
+    type Response = Response<ReplyBody>;
+    type Error = Failure;
+    type Future = Answer<Response<ReplyBody>, Failure>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, routed: RoutedCall) -> Self::Future {
+        let (known, client) = (self.known.clone(), self.client.clone());
+        Box::pin(attempt(known, client, routed))
+    }
+}
+
+async fn attempt(
+    known: Arc<Known>,
+    client: Arc<Client>,
+    routed: RoutedCall,
+) -> Result<Response<ReplyBody>, Failure> {
+    let RoutedCall {
+        call,
+        candidates,
+        reason,
+        remember,
+        stream,
+        record,
+    } = routed;
+    let mut last = Failure::NoReplica;
+    for (tried, replica) in candidates.iter().enumerate() {
+        let is_last = tried + 1 == candidates.len();
+        record.at(replica);
+        let in_flight = InFlight::new(replica);
+        match client.call(replica, &call).await {
+            Ok((parts, _)) if is_refusal(parts.status) && !is_last => {
+                replica.metrics().attempt(AttemptResult::Refused);
+            }
+            Ok((parts, body)) => {
+                replica.metrics().attempt(AttemptResult::Answered);
+                if parts.status.is_success() {
+                    keep(&known, remember, replica);
+                }
+                let reason = reason.as_str();
+                return Ok(relay::reply(parts, body, in_flight, reason, stream, record));
+            }
+            Err(failure) => {
+                if let Failure::Connect { cause, .. } = &failure {
+                    replica.on_unreachable(cause);
+                }
+                if !failure.row().retryable {
+                    return Err(failure);
+                }
+                last = failure;
+            }
+        }
+        if !is_last {
+            replica.metrics().failovers.inc();
+        }
+    }
+    Err(last)
+}
+
+/// A replica that has no room, or a proxy before one that is gone. The last candidate's refusal is passed on.
+fn is_refusal(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE
+    )
+}
+
+/// Remembers who answered.
+fn keep(known: &Known, remember: Remember, replica: &Replica) {
+    let Ok(index) = u16::try_from(replica.index()) else {
+        return;
+    };
+    if let Some(session) = remember.session {
+        known.sessions.put(session, index);
+    }
+    if let Some(prefix) = remember.prefix {
+        known.prefixes.put(prefix, index);
+    }
+}

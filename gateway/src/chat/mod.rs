@@ -1,0 +1,8 @@
+//! One chat request from its body to its answer: parse, route, attempt, relay.
+
+pub mod attempt;
+pub mod events;
+pub mod parse;
+pub mod plain;
+pub mod relay;
+pub mod route;

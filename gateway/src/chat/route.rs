@@ -1,0 +1,235 @@
+//! Looks up what is remembered, lets the policy decide, and makes the request that goes to a replica.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use chat_wire::splice::Edits;
+use http::Response;
+use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, EXPECT, HOST};
+use routing_policies::{
+    Features, PinAction, PlacementKey, PrefixKey, PrefixSeen, Reason, ReplicaView, Seen,
+    SessionKey, decide,
+};
+use tower::{Layer, Service};
+
+use super::parse::ChatCall;
+use super::relay::strip_hop_headers;
+use crate::failure::Failure;
+use crate::layers::Answer;
+use crate::layers::observe::Record;
+use crate::reply::ReplyBody;
+use crate::state::Known;
+use crate::state::replicas::Replica;
+use crate::upstream::client::UpstreamCall;
+
+/// Replicas that one request is tried at. More would turn a request that brings its replica down into an outage.
+const CANDIDATES_MAX: usize = 3;
+
+/// A chat request with the replicas that may answer it.
+#[derive(Debug)]
+pub struct RoutedCall {
+    /// What goes to each.
+    pub call: UpstreamCall,
+    /// At least one and at most [`CANDIDATES_MAX`], first choice first.
+    pub candidates: Vec<Arc<Replica>>,
+    /// Why the first is the first.
+    pub reason: Reason,
+    /// What to remember once one has answered.
+    pub remember: Remember,
+    /// What the client expects of a stream.
+    pub stream: StreamPlan,
+    /// Where the stages note what happens.
+    pub record: Arc<Record>,
+}
+
+/// What to remember of an answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Remember {
+    /// The session to pin.
+    pub session: Option<SessionKey>,
+    /// The conversation so far.
+    pub prefix: Option<PrefixKey>,
+}
+
+/// How a stream is passed on.
+#[derive(Clone, Copy, Debug)]
+pub struct StreamPlan {
+    /// The usage was asked for by the gateway, not by the client, who must not see its chunk.
+    pub withhold_usage: bool,
+    /// Answers asked for: so many finish reasons make the stream complete.
+    pub answers: u64,
+}
+
+/// Makes [`Route`].
+#[derive(Clone, Debug)]
+pub struct RouteLayer {
+    known: Arc<Known>,
+}
+
+impl RouteLayer {
+    /// Decides by what is `known`.
+    #[must_use]
+    pub fn new(known: Arc<Known>) -> Self {
+        Self { known }
+    }
+}
+
+impl<S> Layer<S> for RouteLayer {
+    type Service = Route<S>;
+
+    fn layer(&self, inner: S) -> Route<S> {
+        Route {
+            inner,
+            known: self.known.clone(),
+        }
+    }
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct Route<S> {
+    inner: S,
+    known: Arc<Known>,
+}
+
+impl<S> Service<ChatCall> for Route<S>
+where
+    S: Service<RoutedCall, Response = Response<ReplyBody>, Error = Failure>,
+    S: Service<RoutedCall, Future = Answer<Response<ReplyBody>, Failure>>,
+{
+    type Response = Response<ReplyBody>;
+    type Error = Failure;
+    type Future = Answer<Response<ReplyBody>, Failure>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, call: ChatCall) -> Self::Future {
+        match route(&self.known, call) {
+            Ok(routed) => self.inner.call(routed),
+            Err(failure) => Box::pin(std::future::ready(Err(failure))),
+        }
+    }
+}
+
+fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
+    let replicas = known.fleet.replicas();
+    let model = call.scan.model.as_deref();
+    let views: Vec<ReplicaView> = known.fleet.with_models(|models| match model {
+        Some(model) if models.is_unknown(model) => Err(Failure::ModelNotFound {
+            model: model.to_owned(),
+            known: models.names(),
+        }),
+        _ => Ok(replicas
+            .iter()
+            .zip(&known.ids)
+            .map(|(replica, id)| ReplicaView {
+                id: *id,
+                ready: replica.is_ready() && models.may_serve(replica.index(), model),
+                in_flight: u32::try_from(replica.in_flight()).unwrap_or(u32::MAX),
+            })
+            .collect()),
+    })?;
+    let policy = known.policy.policy();
+    let decision = decide(policy, &features(known, &call), seen(known, &call), &views);
+    let candidates: Vec<Arc<Replica>> = decision
+        .candidates
+        .iter()
+        .take(CANDIDATES_MAX)
+        .filter_map(|id| known.ids.iter().position(|known| known == id))
+        .map(|index| replicas[index].clone())
+        .collect();
+    let first = candidates.first().map(|replica| &**replica.name());
+    known.metrics.decision(first, decision.reason.as_str());
+    if candidates.is_empty() {
+        return Err(Failure::NoReplica);
+    }
+    let remember = Remember {
+        session: call.session.filter(|_| decision.pin != PinAction::None),
+        prefix: call.chain.last().filter(|_| policy.session.infer),
+    };
+    let stream = StreamPlan {
+        withhold_usage: call.scan.stream && !wants_usage(&call),
+        answers: call.scan.n.unwrap_or(1).max(1),
+    };
+    let record = call.record.clone();
+    Ok(RoutedCall {
+        call: upstream_call(call, stream),
+        candidates,
+        reason: decision.reason,
+        remember,
+        stream,
+        record,
+    })
+}
+
+fn features(known: &Known, call: &ChatCall) -> Features {
+    let infer = known.policy.policy().session.infer;
+    let root = (!call.scan.messages.is_empty()).then(|| call.chain.root());
+    let nameless = call.session.is_none() && !(infer && root.is_some());
+    // The body is hashed only where it is all there is to go by.
+    let body = PlacementKey::of_body(if nameless { &call.body } else { b"" });
+    Features {
+        session: call.session,
+        root,
+        body,
+    }
+}
+
+/// What is remembered of this session and this conversation.
+fn seen(known: &Known, call: &ChatCall) -> Seen {
+    let id = |index: u16| known.ids.get(usize::from(index)).copied();
+    let pin = call
+        .session
+        .and_then(|key| known.sessions.get(&key))
+        .and_then(id);
+    let prefix = known.policy.policy().session.infer.then(|| {
+        let (depth, replica) = call
+            .chain
+            .deepest(|key| known.prefixes.get(&key).and_then(id))?;
+        Some(PrefixSeen {
+            replica,
+            whole: depth == call.chain.keys().len(),
+        })
+    });
+    Seen {
+        pin,
+        prefix: prefix.flatten(),
+    }
+}
+
+fn wants_usage(call: &ChatCall) -> bool {
+    let options = call.scan.stream_options.as_ref();
+    options.is_some_and(|options| options.include_usage == Some(true))
+}
+
+/// The client's request without what belongs to its own connection, and with usage asked for in every stream.
+fn upstream_call(call: ChatCall, stream: StreamPlan) -> UpstreamCall {
+    let ChatCall {
+        uri,
+        mut headers,
+        mut body,
+        scan,
+        ..
+    } = call;
+    strip_hop_headers(&mut headers);
+    // The first three are the connection's own; a compressed stream could not be passed on event by event.
+    for name in [HOST, CONTENT_LENGTH, EXPECT, ACCEPT_ENCODING] {
+        headers.remove(name);
+    }
+    if stream.withhold_usage {
+        let mut edits = Edits::new();
+        edits.include_usage(&scan);
+        match edits.apply(&body) {
+            Ok(edited) => body = edited,
+            Err(error) => {
+                tracing::error!(%error, "the usage edit does not fit its own scan; report this")
+            }
+        }
+    }
+    let uri = uri
+        .path_and_query()
+        .map_or(uri.clone(), |path| path.clone().into());
+    UpstreamCall { uri, headers, body }
+}

@@ -1,0 +1,87 @@
+//! The closed sets of values that labels take.
+
+/// How one chat request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The whole answer reached the client.
+    Ok,
+    /// A replica refused the request as wrong (4xx), passed on as it was.
+    ClientError,
+    /// The gateway refused the request.
+    Rejected,
+    /// The client left first.
+    ClientClosed,
+    /// A replica failed, before or within its answer.
+    UpstreamError,
+    /// A replica was too slow.
+    Timeout,
+}
+
+impl Outcome {
+    pub(super) const ALL: [Self; 6] = [
+        Self::Ok,
+        Self::ClientError,
+        Self::Rejected,
+        Self::ClientClosed,
+        Self::UpstreamError,
+        Self::Timeout,
+    ];
+
+    /// The outcome at an index, as `as u8` gives it.
+    #[must_use]
+    pub fn from_index(index: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(index)).copied()
+    }
+
+    /// The metric label.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::ClientError => "client_error",
+            Self::Rejected => "rejected",
+            Self::ClientClosed => "client_closed",
+            Self::UpstreamError => "upstream_error",
+            Self::Timeout => "timeout",
+        }
+    }
+}
+
+/// How one attempt at a replica went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttemptResult {
+    /// The replica answered, whatever the status.
+    Answered,
+    /// The replica answered 502 or 503, and another candidate was tried.
+    Refused,
+    /// No connection.
+    Unreachable,
+    /// Closed before its first byte.
+    Reset,
+    /// Closed a kept connection as the request went out; tried again on a new one.
+    StaleConnection,
+    /// No first byte in time.
+    Timeout,
+}
+
+impl AttemptResult {
+    pub(super) const ALL: [Self; 6] = [
+        Self::Answered,
+        Self::Refused,
+        Self::Unreachable,
+        Self::Reset,
+        Self::StaleConnection,
+        Self::Timeout,
+    ];
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Answered => "answered",
+            Self::Refused => "refused",
+            Self::Unreachable => "unreachable",
+            Self::Reset => "reset",
+            Self::StaleConnection => "stale_connection",
+            Self::Timeout => "timeout",
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! A bounded map with an age limit: what the gateway remembers of sessions and prefixes. When it is full the
+//! oldest entry that nobody used lately goes (a queue with a second chance), so the bound is exact.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Locks over which the keys are spread, so that threads seldom meet.
+const SHARDS: usize = 32;
+
+/// Remembers a small value per key. Keys are hashes already and are compared whole.
+#[derive(Debug)]
+pub struct Memory<K> {
+    shards: Vec<Mutex<Shard<K>>>,
+    shard_entries_max: usize,
+    ttl: Duration,
+}
+
+#[derive(Debug)]
+struct Shard<K> {
+    entries: HashMap<K, Entry, BuildHasherDefault<FirstWord>>,
+    /// Every key of `entries` once, in the order of insertion or second chance.
+    queue: VecDeque<K>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    value: u16,
+    used: Instant,
+    /// Used since it was queued: it gets a second chance.
+    again: bool,
+}
+
+/// Keys are uniform hashes: their first word is as good as any hash of them.
+#[derive(Debug, Default)]
+struct FirstWord(u64);
+
+impl Hasher for FirstWord {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.0 = self.0.rotate_left(29) ^ u64::from_le_bytes(word);
+        }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = self.0.rotate_left(29) ^ word;
+    }
+
+    fn write_u128(&mut self, word: u128) {
+        self.write(&word.to_le_bytes());
+    }
+}
+
+impl<K: Hash + Eq + Copy> Memory<K> {
+    /// Room for `entries_max` keys (at least one per shard), each forgotten after `ttl` without use.
+    #[must_use]
+    pub fn new(entries_max: usize, ttl: Duration) -> Self {
+        let shard = || Shard {
+            entries: HashMap::default(),
+            queue: VecDeque::new(),
+        };
+        Self {
+            shards: std::iter::repeat_with(|| Mutex::new(shard()))
+                .take(SHARDS)
+                .collect(),
+            shard_entries_max: (entries_max / SHARDS).max(1),
+            ttl,
+        }
+    }
+
+    fn shard(&self, key: &K) -> MutexGuard<'_, Shard<K>> {
+        let mut hasher = FirstWord::default();
+        key.hash(&mut hasher);
+        // The map takes its bucket from the low bits and its tag from the top ones; these are neither.
+        let index = usize::try_from(hasher.finish() >> 40 & (SHARDS as u64 - 1)).unwrap_or(0);
+        self.shards[index]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The value of a key that is not too old. Looking does not make it younger; [`Memory::put`] does.
+    #[must_use]
+    pub fn get(&self, key: &K) -> Option<u16> {
+        let shard = self.shard(key);
+        let entry = shard.entries.get(key)?;
+        (entry.used.elapsed() <= self.ttl).then_some(entry.value)
+    }
+
+    /// Remembers a value, replacing the key's old one.
+    pub fn put(&self, key: K, value: u16) {
+        let used = Instant::now();
+        let mut shard = self.shard(&key);
+        if let Some(entry) = shard.entries.get_mut(&key) {
+            *entry = Entry {
+                value,
+                used,
+                again: true,
+            };
+            return;
+        }
+        while shard.entries.len() >= self.shard_entries_max {
+            shard.evict(used, self.ttl);
+        }
+        shard.entries.insert(
+            key,
+            Entry {
+                value,
+                used,
+                again: false,
+            },
+        );
+        shard.queue.push_back(key);
+    }
+
+    /// Forgets a key.
+    pub fn forget(&self, key: &K) {
+        let mut shard = self.shard(key);
+        if shard.entries.remove(key).is_some() {
+            shard.queue.retain(|queued| queued != key);
+        }
+    }
+
+    /// Forgets what is too old, so that the count tells the truth.
+    pub fn sweep(&self) {
+        let now = Instant::now();
+        for shard in &self.shards {
+            let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            let Shard { entries, queue } = &mut *shard;
+            entries.retain(|_, entry| now.duration_since(entry.used) <= self.ttl);
+            queue.retain(|key| entries.contains_key(key));
+        }
+    }
+
+    /// How many keys are remembered.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        let count = |shard: &Mutex<Shard<K>>| {
+            shard
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .entries
+                .len()
+        };
+        self.shards.iter().map(count).sum()
+    }
+
+    /// Whether nothing is remembered.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<K: Hash + Eq + Copy> Shard<K> {
+    /// Removes one entry: the first of the queue that is too old or was not used again. Ends, since each round
+    /// removes an entry or takes away a second chance.
+    fn evict(&mut self, now: Instant, ttl: Duration) {
+        while let Some(key) = self.queue.pop_front() {
+            let Some(entry) = self.entries.get_mut(&key) else {
+                continue;
+            };
+            if entry.again && now.duration_since(entry.used) <= ttl {
+                entry.again = false;
+                self.queue.push_back(key);
+                continue;
+            }
+            self.entries.remove(&key);
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const TTL: Duration = Duration::from_secs(60);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_value_lasts_for_its_time_since_the_last_put() {
+        let memory = Memory::new(1024, TTL);
+        memory.put(7_u128, 1);
+        tokio::time::advance(TTL).await;
+        assert_eq!(memory.get(&7), Some(1));
+        memory.put(7, 2);
+        tokio::time::advance(TTL).await;
+        assert_eq!(memory.get(&7), Some(2));
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert_eq!(memory.get(&7), None);
+        memory.sweep();
+        assert!(memory.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_used_entry_outlives_unused_ones_that_came_later() {
+        // Keys of one shard: the bits that choose it are equal.
+        let memory = Memory::new(3 * SHARDS, TTL);
+        for key in 0..3_u128 {
+            memory.put(key, 0);
+        }
+        memory.put(0, 9);
+        memory.put(3, 0);
+        assert_eq!(
+            [0, 1, 2, 3].map(|key| memory.get(&key)),
+            [Some(9), None, Some(0), Some(0)]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn the_bound_holds_and_the_last_put_is_there(
+            steps in proptest::collection::vec((0_u8..12, 0_u16..3, 0_u8..4), 1..200),
+        ) {
+            let memory = Memory::new(4 * SHARDS, TTL);
+            for (key, value, kind) in steps {
+                let key = u128::from(key);
+                if kind == 0 {
+                    memory.forget(&key);
+                    prop_assert_eq!(memory.get(&key), None);
+                } else {
+                    memory.put(key, value);
+                    prop_assert_eq!(memory.get(&key), Some(value));
+                }
+                prop_assert!(memory.len() <= 4);
+                let shard = memory.shard(&key);
+                prop_assert_eq!(shard.queue.len(), shard.entries.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What the gateway knows: the fleet, and where sessions and prefixes live. All of it is a belief about others,
+//! and losing it costs time, never a wrong answer.
+
+pub mod health;
+pub mod memory;
+pub mod models;
+pub mod policy;
+pub mod replicas;
+
+use std::time::Duration;
+
+use routing_policies::{PrefixKey, ReplicaId, SessionKey};
+use serde::Serialize;
+
+use crate::config::Config;
+use crate::metrics::Metrics;
+use memory::Memory;
+use policy::PolicyInUse;
+use replicas::Fleet;
+
+/// Prefixes remembered per session pin: a conversation without an id leaves one key per turn.
+const PREFIX_HOMES_PER_PIN: usize = 2;
+
+/// Everything that a decision looks at.
+#[derive(Debug)]
+pub struct Known {
+    /// The replicas and their models.
+    pub fleet: Fleet,
+    /// The ids of the replicas, in the fleet's order.
+    pub ids: Vec<ReplicaId>,
+    /// The routing policy.
+    pub policy: PolicyInUse,
+    /// Named session to the index of its replica.
+    pub sessions: Memory<SessionKey>,
+    /// Conversation so far to the index of the replica that answered it.
+    pub prefixes: Memory<PrefixKey>,
+    /// The series.
+    pub metrics: Metrics,
+}
+
+impl Known {
+    /// The state at start: nobody ready, nothing remembered.
+    #[must_use]
+    pub fn new(config: &Config, policy: PolicyInUse, metrics: Metrics) -> Self {
+        let session = &policy.policy().session;
+        let ttl = Duration::from_secs(u64::from(session.pin_ttl_seconds));
+        let pins_max = usize::try_from(session.pins_max).unwrap_or(usize::MAX);
+        Self {
+            fleet: Fleet::new(&config.replicas, &metrics),
+            ids: config
+                .replicas
+                .iter()
+                .map(|replica| ReplicaId::of(&replica.name))
+                .collect(),
+            sessions: Memory::new(pins_max, ttl),
+            prefixes: Memory::new(pins_max.saturating_mul(PREFIX_HOMES_PER_PIN), ttl),
+            policy,
+            metrics,
+        }
+    }
+
+    /// The state as JSON, for `/state`.
+    #[must_use]
+    pub fn describe(&self, draining: bool) -> Vec<u8> {
+        let policy = self.policy.policy();
+        let replicas = self.fleet.replicas().iter().map(|replica| ReplicaState {
+            name: replica.name(),
+            address: replica.authority().as_str(),
+            ready: replica.is_ready(),
+            instance: replica.instance(),
+            in_flight: replica.in_flight(),
+            prompt_tokens: replica.metrics().prompt_tokens.get(),
+            cached_tokens: replica.metrics().cached_tokens.get(),
+        });
+        let state = State {
+            draining,
+            ready: self.fleet.is_ready() && !draining,
+            replicas: replicas.collect(),
+            models: self.fleet.with_models(models::FleetModels::names),
+            pins: Pins {
+                sessions: self.sessions.len(),
+                prefixes: self.prefixes.len(),
+                sessions_max: policy.session.pins_max,
+                ttl_seconds: policy.session.pin_ttl_seconds,
+            },
+            policy: self.policy.source(),
+        };
+        // A struct of strings and numbers always serialises.
+        serde_json::to_vec_pretty(&state).unwrap_or_default()
+    }
+}
+
+#[derive(Serialize)]
+struct State<'a> {
+    draining: bool,
+    ready: bool,
+    replicas: Vec<ReplicaState<'a>>,
+    models: String,
+    pins: Pins,
+    policy: &'a str,
+}
+
+#[derive(Serialize)]
+struct ReplicaState<'a> {
+    name: &'a str,
+    address: &'a str,
+    ready: bool,
+    instance: Option<String>,
+    in_flight: usize,
+    prompt_tokens: u64,
+    cached_tokens: u64,
+}
+
+#[derive(Serialize)]
+struct Pins {
+    sessions: usize,
+    prefixes: usize,
+    sessions_max: u32,
+    ttl_seconds: u32,
+}

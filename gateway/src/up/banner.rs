@@ -1,0 +1,116 @@
+//! What a person sees when everything is up.
+
+use std::fmt::Write as _;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use crate::cli::Up;
+use crate::state::Known;
+
+/// Between two looks at the fleet.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How long the models may come later than the readiness.
+const MODELS_LIMIT: Duration = Duration::from_secs(2);
+
+/// Prints where to talk once every replica is ready.
+pub(super) async fn when_ready(
+    known: Arc<Known>,
+    options: Up,
+    clients: SocketAddr,
+    operators: SocketAddr,
+) {
+    let started = Instant::now();
+    let replicas = known.fleet.replicas();
+    while !replicas.iter().all(|replica| replica.is_ready()) {
+        sleep(LOOK_EVERY).await;
+    }
+    let ready = Instant::now();
+    while known.fleet.models().names().is_empty() && ready.elapsed() < MODELS_LIMIT {
+        sleep(LOOK_EVERY).await;
+    }
+    let names = known.fleet.models().names();
+    let model = names.split(", ").next().unwrap_or_default();
+    let text = text(&options, model, clients, operators, ready - started);
+    #[expect(clippy::print_stdout, reason = "the answer to what was asked for")]
+    {
+        println!("{text}");
+    }
+}
+
+fn text(
+    options: &Up,
+    model: &str,
+    clients: SocketAddr,
+    operators: SocketAddr,
+    took: Duration,
+) -> String {
+    let (clients, operators) = (reachable(clients), reachable(operators));
+    let (count, path) = (options.replicas, options.model.display());
+    let noun = if count == 1 { "replica" } else { "replicas" };
+    let seconds = took.as_secs_f32();
+    let model = model.replace(['\'', '"', '\\'], "");
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = write!(
+        text,
+        r#"
+{count} {noun} of {path} behind http://{clients}, ready after {seconds:.1} s
+
+  talk      curl http://{clients}/v1/chat/completions -H 'content-type: application/json' \
+              -d '{{"model":"{model}","messages":[{{"role":"user","content":"Name three rivers."}}]}}'
+            add "stream":true, or -H 'x-session-id: me' to name the conversation
+  metrics   curl http://{operators}/metrics
+  state     curl http://{operators}/state
+  stop      Ctrl-C
+"#
+    );
+    text
+}
+
+/// An address to paste: one that listens everywhere is reached on this machine.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        return SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), address.port());
+    }
+    address
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_banner_is_as_written() {
+        let options = Up {
+            model: "models/small.gguf".into(),
+            replicas: 2,
+            listen: "0.0.0.0:8080".parse().unwrap(),
+            admin_listen: "127.0.0.1:9090".parse().unwrap(),
+            replica_bin: None,
+            replica_args: Vec::new(),
+        };
+        let took = Duration::from_millis(1240);
+        let text = text(
+            &options,
+            "small",
+            options.listen,
+            options.admin_listen,
+            took,
+        );
+        expect_test::expect![[r#"
+
+            2 replicas of models/small.gguf behind http://127.0.0.1:8080, ready after 1.2 s
+
+              talk      curl http://127.0.0.1:8080/v1/chat/completions -H 'content-type: application/json' \
+                          -d '{"model":"small","messages":[{"role":"user","content":"Name three rivers."}]}'
+                        add "stream":true, or -H 'x-session-id: me' to name the conversation
+              metrics   curl http://127.0.0.1:9090/metrics
+              state     curl http://127.0.0.1:9090/state
+              stop      Ctrl-C
+        "#]]
+        .assert_eq(&text);
+    }
+}

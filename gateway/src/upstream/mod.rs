@@ -1,0 +1,8 @@
+//! Towards the replicas: connections, one attempt, probes.
+
+pub mod body;
+pub mod client;
+pub mod connect;
+mod link;
+pub mod pool;
+pub mod probe;

@@ -1,0 +1,18 @@
+//! The whole gateway against scripted replicas in memory: what clients see, what replicas get, what is counted.
+
+#[cfg(test)]
+mod failover;
+#[cfg(test)]
+mod fleet;
+#[cfg(test)]
+mod limits;
+#[cfg(test)]
+mod listener;
+#[cfg(test)]
+mod replica;
+#[cfg(test)]
+mod sessions;
+#[cfg(test)]
+mod streams;
+#[cfg(test)]
+mod up;
