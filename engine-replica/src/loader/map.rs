@@ -27,10 +27,7 @@ impl MappedFile {
         // files are written once and then renamed into place, and the alternative is a private copy of gigabytes
         // in every replica.
         let map = unsafe { Mmap::map(&file) }.map_err(cannot)?;
-        Ok(Self {
-            path: path.to_owned(),
-            map,
-        })
+        Ok(Self { map })
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
