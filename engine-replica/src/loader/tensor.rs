@@ -46,3 +46,10 @@ pub struct TensorView<'a> {
     /// Exactly `dtype.bytes(rows * cols)` bytes, little endian, at any alignment.
     pub data: &'a [u8],
 }
+
+/// Where a model's tensors come from: one open checkpoint, whatever its format.
+pub trait TensorSource {
+    /// The tensor of this Hugging Face name (`model.layers.0.self_attn.q_proj.weight`), or `None` where the
+    /// checkpoint has none. Vectors have `rows == 1`.
+    fn tensor(&self, name: &str) -> Option<TensorView<'_>>;
+}
