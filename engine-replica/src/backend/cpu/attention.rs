@@ -186,8 +186,7 @@ impl Task<'_> {
                 let block = self.sequence.blocks[start + s] as usize;
                 strips[s] = pool.key_block(layer, block, self.head);
             }
-            let mut acc = [[lanes.zero(); S]; R];
-            accumulate(lanes, strips, queries, &mut acc);
+            let acc = accumulate(lanes, strips, queries, [[lanes.zero(); S]; R]);
             for r in 0..R {
                 for s in 0..S {
                     let to = &mut self.scratch.scores[r * blocks + start + s];

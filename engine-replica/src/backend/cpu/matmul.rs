@@ -248,26 +248,15 @@ impl Task<'_> {
         }
     }
 
+    /// R rows times S strips, in a function of their own: so small that all sums stay in registers.
     #[inline(always)]
     fn times<L: Lanes, U: Unit, const R: usize, const S: usize>(
         &self,
         lanes: L,
         tile: Tile<'_>,
-        (units, per_strip, strip): (&[U], usize, usize),
+        at: (&[U], usize, usize),
     ) -> usize {
-        let mut strips = [units; S];
-        for s in 0..S {
-            strips[s] = &units[s * per_strip..][..per_strip];
-        }
-        let mut acc = [[lanes.zero(); S]; R];
-        accumulate(lanes, strips, tile.floats.as_chunks::<R>().0, &mut acc);
-        for r in 0..R {
-            if r < tile.rows {
-                for s in 0..S {
-                    self.store(lanes, tile.row + r, strip + s, acc[r][s]);
-                }
-            }
-        }
+        lanes.enter(Times::<U, R, S> { task: self, tile, at });
         S
     }
 
@@ -283,6 +272,34 @@ impl Task<'_> {
             lanes.store(values, out);
         } else {
             out.copy_from_slice(&lanes.to_array(values)[..count]);
+        }
+    }
+}
+
+/// One tile times a few strips.
+struct Times<'a, U, const R: usize, const S: usize> {
+    task: &'a Task<'a>,
+    tile: Tile<'a>,
+    /// Units from the first strip on, units of a strip, and the first strip's number.
+    at: (&'a [U], usize, usize),
+}
+
+impl<U: Unit, const R: usize, const S: usize> Kernel for Times<'_, U, R, S> {
+    #[inline(always)]
+    fn run<L: Lanes>(self, lanes: L) {
+        let Self { task, tile, at: (units, per_strip, strip) } = self;
+        let mut strips = [units; S];
+        for s in 0..S {
+            strips[s] = &units[s * per_strip..][..per_strip];
+        }
+        let x = tile.floats.as_chunks::<R>().0;
+        let acc = accumulate(lanes, strips, x, [[lanes.zero(); S]; R]);
+        for r in 0..R {
+            if r < tile.rows {
+                for s in 0..S {
+                    task.store(lanes, tile.row + r, strip + s, acc[r][s]);
+                }
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use super::strips::Unit;
 /// k that are unrolled together: the nibbles of one word.
 const UNROLL: usize = 8;
 
-/// acc[r][s] = fma(weight of strip s at k, x[k][r], acc[r][s]) for each k in ascending order.
+/// Returns `acc` after acc[r][s] = fma(weight of strip s at k, x[k][r], acc[r][s]) for each k in ascending order.
 ///
 /// Every strip has `x.len() / U::K` units. Loops over R and S have constant bounds and unroll into registers.
 #[inline(always)]
@@ -14,8 +14,8 @@ pub(super) fn accumulate<L: Lanes, U: Unit, const R: usize, const S: usize>(
     lanes: L,
     strips: [&[U]; S],
     x: &[[f32; R]],
-    acc: &mut [[L::F; S]; R],
-) {
+    mut acc: [[L::F; S]; R],
+) -> [[L::F; S]; R] {
     let units = x.len() / U::K;
     let mut cut = strips;
     for s in 0..S {
@@ -40,4 +40,5 @@ pub(super) fn accumulate<L: Lanes, U: Unit, const R: usize, const S: usize>(
             base += step;
         }
     }
+    acc
 }
