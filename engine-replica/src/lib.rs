@@ -3,7 +3,9 @@
 //! A request walks `serve` → `api` → `template` → `tokenizer` → `engine::handle` ⇢ engine thread
 //! (`replica_core::plan` → `model::forward` over `backend` → `replica_core::sampler`) ⇢ `api` → SSE.
 
+pub mod api;
 pub mod backend;
 pub mod engine;
+pub mod failure;
 pub mod loader;
 pub mod model;

@@ -1,0 +1,2 @@
+//! The OpenAI-compatible HTTP interface.
+pub mod request;
