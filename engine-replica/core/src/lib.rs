@@ -1,3 +1,11 @@
 #![forbid(unsafe_code)]
-//! The engine's bookkeeping without the engine.
+//! The engine's bookkeeping without the engine: KV blocks, prefix index, step plan, sampler, text stream.
+//!
+//! Pure: no socket, file, clock, randomness, thread or async. Seeds and everything else that varies are arguments, so
+//! each decision can be replayed and property-tested.
+
 pub mod sampler;
+pub mod text_stream;
+
+/// Tokens of one KV block. Prefixes are shared in whole blocks of this size.
+pub const BLOCK_TOKENS: usize = 16;
