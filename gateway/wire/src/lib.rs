@@ -1,1 +1,16 @@
 #![forbid(unsafe_code)]
+#![doc = include_str!("../README.md")]
+
+pub mod chunk;
+pub mod error;
+mod json;
+pub mod limits;
+pub mod reply;
+pub mod role;
+pub mod scan;
+pub mod splice;
+pub mod sse;
+pub mod tally;
+pub mod usage;
+
+pub use json::{JsonPath, PathError, ScanError, ScanProblem};

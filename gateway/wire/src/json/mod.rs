@@ -1,0 +1,9 @@
+//! Reading JSON where it lies: a cursor that validates every byte it passes and builds nothing.
+
+pub(crate) mod cursor;
+mod error;
+mod path;
+pub(crate) mod text;
+
+pub use error::{ScanError, ScanProblem};
+pub use path::{JsonPath, PathError};
