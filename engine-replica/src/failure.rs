@@ -87,8 +87,10 @@ pub enum Failure {
     },
     /// The replica is shutting down.
     Draining,
-    /// The prefix cache cannot be emptied while requests run.
-    CacheInUse,
+    /// The engine is gone and only a restart of the replica brings it back.
+    Stopped,
+    /// Prompt and answer need more KV than the whole replica has; says how much.
+    NeverFits(String),
     /// The engine could not go on.
     Engine(String),
 }
@@ -138,7 +140,13 @@ impl Failure {
             Failure::BodyCut => (400, "invalid_request_error", "body_cut", None),
             Failure::QueueFull { .. } => (503, "server_error", "queue_full", Some(RETRY_AFTER_S)),
             Failure::Draining => (503, "server_error", "draining", Some(RETRY_AFTER_S)),
-            Failure::CacheInUse => (409, "server_error", "cache_in_use", Some(RETRY_AFTER_S)),
+            Failure::Stopped => (503, "server_error", "engine_stopped", None),
+            Failure::NeverFits(_) => (
+                400,
+                "invalid_request_error",
+                "context_length_exceeded",
+                None,
+            ),
             Failure::Engine(_) => (500, "server_error", "engine_failed", None),
         };
         // Every number above is a registered status; 500 is never taken.
@@ -208,10 +216,11 @@ impl Failure {
             Failure::Draining => {
                 "this replica is shutting down and takes no new requests; try another".to_owned()
             }
-            Failure::CacheInUse => {
-                "the prefix cache is in use by running requests; try again when none runs"
+            Failure::Stopped => {
+                "the engine has stopped after an internal error and the replica must be restarted; try another"
                     .to_owned()
             }
+            Failure::NeverFits(what) => what.clone(),
             Failure::Engine(what) => format!("the engine failed: {what}"),
         }
     }
@@ -263,7 +272,10 @@ mod tests {
             Failure::BodyCut,
             Failure::QueueFull { depth: 256 },
             Failure::Draining,
-            Failure::CacheInUse,
+            Failure::Stopped,
+            Failure::NeverFits(
+                "prompt and `max_tokens` need 9 blocks, and this replica has 8".into(),
+            ),
             Failure::Engine("a step failed".into()),
         ]
     }

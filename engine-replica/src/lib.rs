@@ -8,4 +8,5 @@ pub mod backend;
 pub mod engine;
 pub mod failure;
 pub mod loader;
+pub mod metrics;
 pub mod model;

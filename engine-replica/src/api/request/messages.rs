@@ -3,14 +3,13 @@
 //! Text parts are joined with a newline, `developer` becomes `system`, and absent content becomes the empty string, so
 //! that a template never sees a type it was not made for.
 
+use chat_wire::limits::MESSAGES_MAX;
 use serde_json::{Map, Value};
 
 use super::nearest::nearest;
 use super::reader::{Problems, Reader};
 use crate::failure::ProblemCode;
 
-/// Most messages in one request; longer conversations than this do not fit any context that is served here.
-pub(super) const MESSAGES_MAX: usize = 16_384;
 /// Most tool calls in one message.
 const TOOL_CALLS_MAX: usize = 256;
 /// Longest `name` or `tool_call_id`, in bytes.

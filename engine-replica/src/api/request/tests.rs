@@ -323,7 +323,7 @@ fn messages_that_cannot_be_read_are_named_by_place() {
 #[test]
 fn one_message_past_the_most_is_refused() {
     let message = r#"{"role":"user","content":"a"}"#;
-    let many = vec![message; messages::MESSAGES_MAX + 1].join(",");
+    let many = vec![message; chat_wire::limits::MESSAGES_MAX + 1].join(",");
     check_body(
         &format!("{{\"messages\":[{many}]}}"),
         "`messages` has 16385 entries, expected at most 16384",
