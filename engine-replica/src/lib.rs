@@ -10,3 +10,5 @@ pub mod failure;
 pub mod loader;
 pub mod metrics;
 pub mod model;
+pub mod template;
+pub mod tokenizer;

@@ -46,3 +46,9 @@ pub struct TensorView<'a> {
     /// Exactly `dtype.bytes(rows * cols)` bytes, little endian, at any alignment.
     pub data: &'a [u8],
 }
+
+/// Where a model's tensors come from.
+pub trait TensorSource {
+    /// The tensor of this Hugging Face name, `None` where the checkpoint has none.
+    fn tensor(&self, name: &str) -> Option<TensorView<'_>>;
+}
