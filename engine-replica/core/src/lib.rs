@@ -4,7 +4,13 @@
 //! Pure: no socket, file, clock, randomness, thread or async. Seeds and everything else that varies are arguments, so
 //! each decision can be replayed and property-tested.
 
+pub mod block_key;
+pub mod block_pool;
+pub mod lease;
+pub mod plan;
+pub mod prefix_index;
 pub mod sampler;
+pub mod sequence;
 pub mod text_stream;
 
 /// Tokens of one KV block. Prefixes are shared in whole blocks of this size.

@@ -1,0 +1,269 @@
+//! What the next step computes: continuous batching with chunked prefill inside a token budget.
+//!
+//! Order of a step: every running sequence that needs one token more, then the rest of the prompts already begun, then
+//! new ones, first come first served. The order everywhere is that of arrival, and a sequence out of room preempts the
+//! youngest. So the oldest always goes on, and nothing starves. A sequence that is not ready, because its client reads
+//! too slowly, gives up its place and its blocks as soon as a ready one wants them.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::lease::KvCache;
+use crate::sequence::{Admission, Sequence, SequenceId};
+
+/// What bounds a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlanLimits {
+    /// Sequences that may hold blocks at once; at least 1.
+    pub running_max: usize,
+    /// Tokens that one step may compute; at least 1.
+    pub step_tokens: usize,
+}
+
+/// One sequence's share of a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slice {
+    /// The sequence.
+    pub id: SequenceId,
+    /// Positions whose tokens are computed.
+    pub positions: Range<usize>,
+    /// The last of its tokens is among them, so that its logits give the next one.
+    pub wants_logits: bool,
+}
+
+/// One step.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// At most one entry a sequence; empty when there is nothing that could run.
+    pub slices: Vec<Slice>,
+    /// Sequences that hold blocks for the first time.
+    pub admitted: Vec<Admission>,
+}
+
+impl Plan {
+    /// Tokens that it computes.
+    pub fn tokens(&self) -> usize {
+        self.slices.iter().map(|slice| slice.positions.len()).sum()
+    }
+}
+
+/// The sequences of a replica and its KV blocks.
+#[derive(Debug)]
+pub struct Scheduler {
+    limits: PlanLimits,
+    kv: KvCache,
+    /// Hold no blocks.
+    waiting: BTreeMap<SequenceId, Sequence>,
+    /// Hold blocks for all of their tokens but, perhaps, the last one.
+    running: BTreeMap<SequenceId, Sequence>,
+    preemptions: u64,
+}
+
+impl Scheduler {
+    /// No sequences yet.
+    pub fn new(limits: PlanLimits, kv: KvCache) -> Self {
+        let (waiting, running) = (BTreeMap::new(), BTreeMap::new());
+        Self {
+            limits,
+            kv,
+            waiting,
+            running,
+            preemptions: 0,
+        }
+    }
+
+    /// Adds a sequence. Its id is higher than every one before; its prompt and all that it may generate, less the last
+    /// token, fit the blocks of the whole replica, or it would wait for ever.
+    pub fn submit(&mut self, id: SequenceId, prompt: Vec<u32>, cache_salt: Option<Arc<str>>) {
+        self.waiting
+            .insert(id, Sequence::new(id, prompt, cache_salt));
+    }
+
+    /// A sequence that waits or runs.
+    pub fn sequence(&self, id: SequenceId) -> Option<&Sequence> {
+        self.running.get(&id).or_else(|| self.waiting.get(&id))
+    }
+
+    /// The blocks.
+    pub fn kv(&self) -> &KvCache {
+        &self.kv
+    }
+
+    /// Sequences that hold blocks.
+    pub fn running(&self) -> usize {
+        self.running.len()
+    }
+
+    /// Sequences that hold none, preempted ones among them.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Times that a sequence gave its blocks back to make room.
+    pub fn preemptions(&self) -> u64 {
+        self.preemptions
+    }
+
+    /// Decides the next step. `is_ready` says whether a sequence may run now; asked again, it says the same.
+    pub fn plan(&mut self, mut is_ready: impl FnMut(SequenceId) -> bool) -> Plan {
+        let ids: Vec<_> = self.running.keys().copied().collect();
+        let (ready, mut paused): (Vec<_>, Vec<_>) = ids.into_iter().partition(|&id| is_ready(id));
+        let mut plan = Plan::default();
+        let mut budget = self.limits.step_tokens;
+        // A decode may need a block more, and may preempt for it only what is younger and so not in the plan yet.
+        for &id in &ready {
+            if self.missing(id) == Some(1) && budget > 0 && self.make_room(id, &mut paused) {
+                self.add_slice(id, &mut budget, &mut plan);
+            }
+        }
+        for &id in &ready {
+            if self.missing(id).is_some_and(|missing| missing > 1) {
+                self.add_slice(id, &mut budget, &mut plan);
+            }
+        }
+        while budget > 0
+            && let Some(id) = self.waiting.keys().copied().find(|&id| is_ready(id))
+            && self.admit(id, &mut paused, &mut plan)
+        {
+            self.add_slice(id, &mut budget, &mut plan);
+        }
+        plan
+    }
+
+    /// The step has succeeded: its tokens are computed, and blocks that it filled may be reused.
+    pub fn complete(&mut self, plan: &Plan) {
+        for slice in &plan.slices {
+            if let Some(sequence) = self.running.get_mut(&slice.id) {
+                sequence.advance(&mut self.kv, slice.positions.len());
+            }
+        }
+    }
+
+    /// Appends the token that was chosen from a sequence's logits.
+    pub fn push_token(&mut self, id: SequenceId, token: u32) {
+        if let Some(sequence) = self.running.get_mut(&id) {
+            sequence.push(token);
+        }
+    }
+
+    /// Ends a sequence, whatever the cause, and frees its blocks. Those that a failed step was to fill have not been
+    /// published and so are never reused.
+    pub fn remove(&mut self, id: SequenceId) {
+        if let Some(mut sequence) = self.running.remove(&id) {
+            sequence.give_back(&mut self.kv);
+        }
+        self.waiting.remove(&id);
+    }
+
+    /// Nothing that has been computed so far is reused from now on.
+    pub fn reset_prefix_cache(&mut self) {
+        self.running.values_mut().for_each(Sequence::make_private);
+        self.kv.forget_all();
+    }
+
+    /// Panics unless blocks and sequences agree. For tests.
+    pub fn check_invariants(&self) {
+        self.kv.check_invariants();
+        assert!(self.running.len() <= self.limits.running_max);
+        for sequence in self.waiting.values() {
+            assert!(
+                sequence.block_table().is_empty(),
+                "a waiting sequence holds blocks"
+            );
+        }
+        for block in 0..self.kv.pool().capacity() as u32 {
+            let holders = self
+                .running
+                .values()
+                .filter(|s| s.block_table().contains(&block));
+            assert_eq!(
+                holders.count(),
+                self.kv.pool().refs(block) as usize,
+                "block {block}"
+            );
+        }
+    }
+
+    fn missing(&self, id: SequenceId) -> Option<usize> {
+        self.running.get(&id).map(Sequence::missing)
+    }
+
+    /// Plans as much of a running sequence as the budget allows.
+    fn add_slice(&self, id: SequenceId, budget: &mut usize, plan: &mut Plan) {
+        let Some(sequence) = self.running.get(&id) else {
+            return;
+        };
+        let count = sequence.missing().min(*budget);
+        if count == 0 {
+            return;
+        }
+        let start = sequence.computed();
+        let wants_logits = start + count == sequence.tokens().len();
+        plan.slices.push(Slice {
+            id,
+            positions: start..start + count,
+            wants_logits,
+        });
+        *budget -= count;
+    }
+
+    /// Leases the block that a decode may need, at the cost of paused sequences, then of the youngest; says no when
+    /// that was the sequence itself.
+    fn make_room(&mut self, id: SequenceId, paused: &mut Vec<SequenceId>) -> bool {
+        loop {
+            let Some(sequence) = self.running.get_mut(&id) else {
+                return false;
+            };
+            if sequence.grow(&mut self.kv) {
+                return true;
+            }
+            let Some(victim) = paused
+                .pop()
+                .or_else(|| self.running.keys().next_back().copied())
+            else {
+                return false;
+            };
+            self.preempt(victim);
+        }
+    }
+
+    /// Lets the first of the waiting run if there is a place and room for all of its tokens, at the cost of paused
+    /// sequences only.
+    fn admit(&mut self, id: SequenceId, paused: &mut Vec<SequenceId>, plan: &mut Plan) -> bool {
+        let Some(mut sequence) = self.waiting.remove(&id) else {
+            return false;
+        };
+        let admission = loop {
+            if self.running.len() < self.limits.running_max
+                && let Some(admission) = sequence.admit(&mut self.kv)
+            {
+                break Some(admission);
+            }
+            match paused.pop() {
+                Some(victim) => self.preempt(victim),
+                None => break None,
+            }
+        };
+        let admitted = admission.is_some();
+        plan.admitted.extend(admission.flatten());
+        let list = if admitted {
+            &mut self.running
+        } else {
+            &mut self.waiting
+        };
+        list.insert(id, sequence);
+        admitted
+    }
+
+    fn preempt(&mut self, id: SequenceId) {
+        if let Some(mut sequence) = self.running.remove(&id) {
+            sequence.give_back(&mut self.kv);
+            self.waiting.insert(id, sequence);
+            self.preemptions += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
