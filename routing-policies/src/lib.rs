@@ -1,1 +1,19 @@
 #![forbid(unsafe_code)]
+#![doc = include_str!("../README.md")]
+
+pub mod decide;
+pub mod key;
+pub mod policy;
+pub mod prefix;
+mod problem;
+pub mod reason;
+pub mod rendezvous;
+mod schema;
+pub mod session;
+
+pub use decide::{Decision, Features, PinAction, PrefixSeen, ReplicaView, Seen, decide};
+pub use key::{PlacementKey, PrefixKey, ReplicaId, SessionKey};
+pub use policy::Policy;
+pub use problem::{Problem, report};
+pub use reason::Reason;
+pub use schema::{DEFAULT_POLICY, compile};

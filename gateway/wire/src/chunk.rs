@@ -216,3 +216,6 @@ fn detail(c: &mut Cursor<'_>, name: &[u8], count: &mut Option<u64>) -> Result<()
         c.skip_value()
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -235,3 +235,6 @@ pub(crate) fn to_json(value: &impl Serialize) -> Bytes {
         .expect("plain structs serialise")
         .into()
 }
+
+#[cfg(test)]
+mod tests;

@@ -282,3 +282,6 @@ fn stream_options(c: &mut Cursor<'_>) -> Result<StreamOptionsScan, ScanError> {
     options.span = start..c.at();
     Ok(options)
 }
+
+#[cfg(test)]
+mod tests;

@@ -113,3 +113,6 @@ impl fmt::Display for SpliceError {
 }
 
 impl std::error::Error for SpliceError {}
+
+#[cfg(test)]
+mod tests;

@@ -40,3 +40,6 @@ impl StreamTally {
         (self.done || self.finish_reason.is_some()) && !self.error
     }
 }
+
+#[cfg(test)]
+mod tests;

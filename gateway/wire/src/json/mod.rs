@@ -7,3 +7,6 @@ pub(crate) mod text;
 
 pub use error::{ScanError, ScanProblem};
 pub use path::{JsonPath, PathError};
+
+#[cfg(test)]
+mod tests;

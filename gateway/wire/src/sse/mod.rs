@@ -11,3 +11,6 @@ pub use cut::{Frame, FrameCutter};
 pub use decode::{Decoder, Event};
 pub use encode::{COMMENT_PING, DONE, DONE_DATA, encode};
 pub use error::SseError;
+
+#[cfg(test)]
+mod tests;

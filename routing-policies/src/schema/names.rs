@@ -1,0 +1,29 @@
+//! What may name a session: the rules for header names and body paths in a policy file.
+
+use crate::session::FORBIDDEN_HEADERS;
+
+/// Most names between dots in one body path; what chat-wire can look for.
+const PATH_NAMES_MAX: usize = 8;
+
+/// A header's name in lower case, or what is expected in its place.
+pub(super) fn header(name: &str) -> Result<String, &'static str> {
+    let lower = name.to_ascii_lowercase();
+    if FORBIDDEN_HEADERS.contains(&lower.as_str()) {
+        return Err(
+            "a header that stays the same through a session and is the session's alone (no request or trace id, credential, cookie or client address)",
+        );
+    }
+    let is_token = |b: &u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(b);
+    if lower.is_empty() || !lower.as_bytes().iter().all(is_token) {
+        return Err("a header name (letters, digits and `-`)");
+    }
+    Ok(lower)
+}
+
+/// A path into the body, or what is expected in its place.
+pub(super) fn body_path(path: &str) -> Result<String, &'static str> {
+    if path.split('.').any(str::is_empty) || path.split('.').count() > PATH_NAMES_MAX {
+        return Err("1 to 8 field names joined by dots");
+    }
+    Ok(path.to_owned())
+}
