@@ -46,7 +46,7 @@ pub enum Failure {
     BadJson(String),
     /// The body is JSON and says things that cannot be done; never empty.
     Invalid(Vec<Problem>),
-    /// The chat template refused the messages, with its own words.
+    /// The chat template refused the messages; says so, with its own words.
     Template(String),
     /// Prompt and answer do not fit the context.
     ContextLength {
@@ -176,9 +176,6 @@ impl Failure {
                 format!("the body is not a JSON object: {what}")
             }
             Failure::Invalid(problems) => join(problems),
-            Failure::Template(what) => {
-                format!("the model's chat template refused the messages: {what}")
-            }
             Failure::ContextLength {
                 prompt,
                 answer: Some(answer),
@@ -220,7 +217,7 @@ impl Failure {
                 "the engine has stopped after an internal error and the replica must be restarted; try another"
                     .to_owned()
             }
-            Failure::NeverFits(what) => what.clone(),
+            Failure::Template(what) | Failure::NeverFits(what) => what.clone(),
             Failure::Engine(what) => format!("the engine failed: {what}"),
         }
     }
@@ -250,7 +247,9 @@ mod tests {
             problem(ProblemCode::Missing),
             problem(ProblemCode::UnknownParameter),
             problem(ProblemCode::Unsupported),
-            Failure::Template("roles must alternate".into()),
+            Failure::Template(
+                "the model's chat template refuses these messages: roles must alternate".into(),
+            ),
             Failure::ContextLength {
                 prompt: 90,
                 answer: Some(20),

@@ -5,10 +5,14 @@
 
 pub mod api;
 pub mod backend;
+pub mod bench;
+pub mod cli;
 pub mod engine;
 pub mod failure;
 pub mod loader;
 pub mod metrics;
 pub mod model;
+pub mod serve;
+pub mod signals;
 pub mod template;
 pub mod tokenizer;

@@ -38,7 +38,10 @@ pub(super) struct Prompts {
 
 impl Prompts {
     pub(super) fn new(vocab: usize) -> Prompts {
-        Prompts { state: 1, vocab: u32::try_from(vocab).unwrap_or(u32::MAX).max(1) }
+        Prompts {
+            state: 1,
+            vocab: u32::try_from(vocab).unwrap_or(u32::MAX).max(1),
+        }
     }
 
     fn next(&mut self, tokens: u32) -> Vec<u32> {
@@ -47,8 +50,10 @@ impl Prompts {
 
     /// Knuth's linear congruence; the high bits are the good ones.
     fn token(&mut self) -> u32 {
-        self.state =
-            self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.state = self
+            .state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         ((self.state >> 33) % u64::from(self.vocab)) as u32
     }
 }
@@ -59,11 +64,16 @@ pub(super) async fn run(
     shape: Shape,
     prompts: &mut Prompts,
 ) -> Result<Run, BenchError> {
-    let texts: Vec<Vec<u32>> =
-        (0..shape.streams).map(|_| prompts.next(shape.prompt_tokens)).collect();
+    let texts: Vec<Vec<u32>> = (0..shape.streams)
+        .map(|_| prompts.next(shape.prompt_tokens))
+        .collect();
     let cold = send_all(engine, &texts, 1).await?;
     let warm = send_all(engine, &texts, shape.decode_tokens).await?;
-    let first = |seen: &[Seen]| seen.iter().filter_map(|s| s.tokens.first().copied()).collect();
+    let first = |seen: &[Seen]| {
+        seen.iter()
+            .filter_map(|s| s.tokens.first().copied())
+            .collect()
+    };
     Ok(Run {
         cold: first(&cold),
         warm: first(&warm),
@@ -125,7 +135,11 @@ fn decode_rate(seen: &[Seen]) -> f64 {
     let end = lasts.copied().fold(f64::INFINITY, f64::min);
     let within = |at: &&f64| **at > begin && **at <= end;
     let tokens = seen.iter().flat_map(|s| &s.tokens).filter(within).count();
-    if end > begin { tokens as f64 / (end - begin) } else { 0.0 }
+    if end > begin {
+        tokens as f64 / (end - begin)
+    } else {
+        0.0
+    }
 }
 
 /// Greedy and without an end, so that every run does the same work.
@@ -159,7 +173,10 @@ mod tests {
     fn check(streams: &[&[f64]], expect: f64) {
         let seen: Vec<Seen> = streams
             .iter()
-            .map(|tokens| Seen { cached_tokens: 0, tokens: tokens.to_vec() })
+            .map(|tokens| Seen {
+                cached_tokens: 0,
+                tokens: tokens.to_vec(),
+            })
             .collect();
         assert_eq!(decode_rate(&seen), expect);
     }

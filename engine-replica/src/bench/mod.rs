@@ -66,7 +66,11 @@ pub async fn bench(
     out: &mut dyn Write,
 ) -> Result<(), BenchError> {
     check(plan, room)?;
-    let header = Header { model, runs: plan.runs, decode_tokens: plan.decode_tokens };
+    let header = Header {
+        model,
+        runs: plan.runs,
+        decode_tokens: plan.decode_tokens,
+    };
     let mut reporter = Reporter::new(out, plan.json);
     reporter.begin(&header)?;
     let mut prompts = measure::Prompts::new(room.vocab);
@@ -74,10 +78,19 @@ pub async fn bench(
         for &streams in &plan.streams {
             let mut runs = Vec::new();
             for _ in 0..plan.runs {
-                let shape = measure::Shape { prompt_tokens, streams, decode_tokens: plan.decode_tokens };
+                let shape = measure::Shape {
+                    prompt_tokens,
+                    streams,
+                    decode_tokens: plan.decode_tokens,
+                };
                 runs.push(measure::run(engine, shape, &mut prompts).await?);
             }
-            reporter.row(&row::Row::of_medians(&header, prompt_tokens, streams, &runs))?;
+            reporter.row(&row::Row::of_medians(
+                &header,
+                prompt_tokens,
+                streams,
+                &runs,
+            ))?;
         }
     }
     Ok(())
@@ -114,5 +127,9 @@ fn check(plan: &Plan, room: Room) -> Result<(), BenchError> {
             ));
         }
     }
-    if problems.is_empty() { Ok(()) } else { Err(BenchError::NoRoom(problems)) }
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(BenchError::NoRoom(problems))
+    }
 }

@@ -27,8 +27,15 @@ impl<'a> Reporter<'a> {
         if self.json {
             return Ok(());
         }
-        let Header { model, runs, decode_tokens } = header;
-        writeln!(self.out, "{model}: {decode_tokens} tokens decoded, medians of {runs} runs")?;
+        let Header {
+            model,
+            runs,
+            decode_tokens,
+        } = header;
+        writeln!(
+            self.out,
+            "{model}: {decode_tokens} tokens decoded, medians of {runs} runs"
+        )?;
         writeln!(
             self.out,
             "{:>7} {:>7} {:>13} {:>13} {:>13} {:>10} {:>10}",

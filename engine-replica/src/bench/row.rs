@@ -33,7 +33,9 @@ impl<'a> Row<'a> {
         runs: &[Run],
     ) -> Row<'a> {
         let prompts = f64::from(prompt_tokens) * f64::from(streams);
-        let prefill = runs.iter().map(|run| prompts / run.cold.iter().copied().fold(f64::MIN_POSITIVE, f64::max));
+        let prefill = runs
+            .iter()
+            .map(|run| prompts / run.cold.iter().copied().fold(f64::MIN_POSITIVE, f64::max));
         let decode = median(runs.iter().map(|run| run.decode).collect());
         Row {
             model: header.model,
@@ -44,8 +46,12 @@ impl<'a> Row<'a> {
             prefill_tokens_per_second: rounded(median(prefill.collect())),
             decode_tokens_per_second_per_stream: rounded(decode / f64::from(streams)),
             decode_tokens_per_second: rounded(decode),
-            cold_ttft_seconds: rounded(median(runs.iter().flat_map(|run| run.cold.clone()).collect())),
-            warm_ttft_seconds: rounded(median(runs.iter().flat_map(|run| run.warm.clone()).collect())),
+            cold_ttft_seconds: rounded(median(
+                runs.iter().flat_map(|run| run.cold.clone()).collect(),
+            )),
+            warm_ttft_seconds: rounded(median(
+                runs.iter().flat_map(|run| run.warm.clone()).collect(),
+            )),
             warm_cached_tokens: runs.last().map_or(0, |run| run.warm_cached_tokens),
         }
     }
@@ -86,8 +92,17 @@ mod tests {
             warm_cached_tokens: 96,
             decode,
         };
-        let header = Header { model: "m", runs: 3, decode_tokens: 8 };
-        let row = Row::of_medians(&header, 100, 2, &[run(1.0, 10.0), run(2.0, 30.0), run(4.0, 20.0)]);
+        let header = Header {
+            model: "m",
+            runs: 3,
+            decode_tokens: 8,
+        };
+        let row = Row::of_medians(
+            &header,
+            100,
+            2,
+            &[run(1.0, 10.0), run(2.0, 30.0), run(4.0, 20.0)],
+        );
         assert_eq!(row.prefill_tokens_per_second, 100.0);
         assert_eq!(row.decode_tokens_per_second, 20.0);
         assert_eq!(row.decode_tokens_per_second_per_stream, 10.0);

@@ -35,7 +35,11 @@ pub(super) struct Connections {
 impl Connections {
     /// `closing` turns true when connections shall end after their current answer.
     pub(super) fn new(api: Arc<Api>, closing: watch::Receiver<bool>) -> Connections {
-        Connections { api, closing, tasks: JoinSet::new() }
+        Connections {
+            api,
+            closing,
+            tasks: JoinSet::new(),
+        }
     }
 
     /// Takes connections until `end` comes.
@@ -74,7 +78,11 @@ impl Connections {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!("no TCP_NODELAY: {error}");
         }
-        self.tasks.spawn(connection(Arc::clone(&self.api), stream, self.closing.clone()));
+        self.tasks.spawn(connection(
+            Arc::clone(&self.api),
+            stream,
+            self.closing.clone(),
+        ));
     }
 }
 
@@ -88,10 +96,13 @@ async fn connection(api: Arc<Api>, stream: TcpStream, mut closing: watch::Receiv
         .header_read_timeout(HEAD_WAIT_MAX)
         .serve_connection(TokioIo::new(stream), service);
     let mut served = pin!(served);
+    let told_to_close = async {
+        // An error means that the listener is gone, which is closing too.
+        let _ = closing.wait_for(|closing| *closing).await;
+    };
     let result = tokio::select! {
         result = served.as_mut() => result,
-        // An error means that the listener is gone, which is closing too.
-        _ = closing.wait_for(|closing| *closing) => {
+        () = told_to_close => {
             served.as_mut().graceful_shutdown();
             served.await
         }

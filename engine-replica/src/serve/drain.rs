@@ -1,4 +1,4 @@
-//! The wait between "no more" and "done".
+//! What serving waits for: the wish to end, and then the end.
 
 use std::future::Future;
 use std::pin::pin;
@@ -8,6 +8,24 @@ use tokio::time::sleep;
 
 use super::Ended;
 use crate::engine::handle::EngineHandle;
+
+/// Why serving ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    Signal,
+    EngineStopped,
+}
+
+/// Until the first signal, or the end of an engine that nobody asked to end.
+pub(super) async fn signal_or_stop(
+    engine: &EngineHandle,
+    signal: impl Future<Output = ()>,
+) -> Cause {
+    tokio::select! {
+        () = signal => Cause::Signal,
+        () = engine.stopped() => Cause::EngineStopped,
+    }
+}
 
 /// Until the engine has finished what it took, the time is over, or a second signal says not to wait.
 pub(super) async fn wait(

@@ -1,7 +1,6 @@
 //! The listener: connections in, answers out, and an orderly end.
 
 use std::future::Future;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +24,8 @@ pub enum Ended {
     Drained,
     /// The time for it ran out, or the second signal came, and answers were cut off.
     CutOff,
+    /// The engine ended by itself after an error of its own; only a restart brings it back.
+    EngineStopped,
 }
 
 /// Time after the engine has finished for the last bytes to reach their clients.
@@ -43,9 +44,20 @@ where
 {
     let (close, closing) = watch::channel(false);
     let mut connections = Connections::new(Arc::clone(&api), closing);
-    let first = signals();
-    connections.accept_until(&listener, first).await;
-    tracing::info!("draining: new requests are refused, running ones have {} s", drain_max.as_secs());
+    let stopped = drain::signal_or_stop(api.engine(), signals());
+    if connections.accept_until(&listener, stopped).await == drain::Cause::EngineStopped {
+        tracing::error!(
+            "the engine has stopped by itself; this replica ends so that it can be restarted"
+        );
+        let _ = close.send(true);
+        // What fails here is told to its client by the failure events of the engine.
+        let _ = timeout(CLOSE_MAX, connections.all_closed()).await;
+        return Ended::EngineStopped;
+    }
+    tracing::info!(
+        "draining: new requests are refused, running ones have {} s",
+        drain_max.as_secs()
+    );
     api.engine().drain();
     // New connections are still answered, with a refusal that a gateway understands better than a closed port.
     let drained = drain::wait(api.engine(), signals(), drain_max);
@@ -58,12 +70,4 @@ where
         return Ended::CutOff;
     }
     Ended::Drained
-}
-
-/// The address that a listener was given, for a port of 0.
-///
-/// # Errors
-/// When the socket is already closed.
-pub fn address(listener: &TcpListener) -> std::io::Result<SocketAddr> {
-    listener.local_addr()
 }
