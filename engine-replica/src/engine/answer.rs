@@ -1,0 +1,102 @@
+//! The answer to one job as it grows: which tokens may come, what text they give, when it ends.
+
+use replica_core::sampler::{Choice, History, SamplingParams};
+use replica_core::sequence::Sequence;
+use replica_core::text_stream::{TextStream, TokenText};
+
+use super::job::{FinishReason, Job, JobEvent, TokenInfo};
+use super::outbox::Outbox;
+use super::shared::QueueSlot;
+
+/// Everything about a job that the scheduler need not know.
+pub(super) struct Answer {
+    pub(super) outbox: Outbox,
+    /// Held until the first admission.
+    pub(super) slot: Option<QueueSlot>,
+    pub(super) sampling: SamplingParams,
+    text: TextStream,
+    stop_tokens: Vec<u32>,
+    max_tokens: u32,
+    min_tokens: u32,
+    logprobs: Option<u8>,
+    generated: u32,
+}
+
+impl Answer {
+    /// `job` without its prompt; `context_left` is how many tokens may follow it.
+    pub(super) fn new(job: Job, outbox: Outbox, slot: QueueSlot, context_left: usize) -> Self {
+        Self {
+            outbox,
+            slot: Some(slot),
+            sampling: job.sampling,
+            text: TextStream::new(job.stop_strings, false),
+            stop_tokens: job.stop_tokens,
+            max_tokens: job
+                .max_tokens
+                .min(u32::try_from(context_left).unwrap_or(u32::MAX)),
+            min_tokens: job.min_tokens,
+            logprobs: job.logprobs,
+            generated: 0,
+        }
+    }
+
+    /// What the sampler should know for the next token.
+    pub(super) fn history<'a>(&'a self, sequence: &'a Sequence) -> History<'a> {
+        let banned = if self.generated < self.min_tokens {
+            self.stop_tokens.as_slice()
+        } else {
+            &[]
+        };
+        History {
+            prompt: sequence.prompt(),
+            output: sequence.output(),
+            banned,
+            logprobs: self.logprobs,
+        }
+    }
+
+    /// Takes the next token; returns its delta and, if it is the last one, why. A stop token gives no text.
+    pub(super) fn take(
+        &mut self,
+        choice: Choice,
+        vocabulary: &dyn TokenText,
+    ) -> (JobEvent, Option<FinishReason>) {
+        self.generated += 1;
+        let is_stop_token = self.stop_tokens.contains(&choice.token);
+        let mut text = String::new();
+        let mut finish = is_stop_token.then_some(FinishReason::Stop);
+        if !is_stop_token {
+            let delta = self.text.push(choice.token, vocabulary);
+            text = delta.text;
+            finish = if delta.stopped {
+                Some(FinishReason::Stop)
+            } else {
+                (self.generated >= self.max_tokens).then_some(FinishReason::Length)
+            };
+        }
+        if finish.is_some() {
+            text += &self.text.finish().text;
+        }
+        let Choice {
+            token: id,
+            logprob,
+            top,
+        } = choice;
+        (
+            JobEvent::Delta {
+                text,
+                tokens: vec![TokenInfo { id, logprob, top }],
+            },
+            finish,
+        )
+    }
+
+    /// The last event.
+    pub(super) fn finish(self, reason: FinishReason) {
+        let completion_tokens = self.generated;
+        self.outbox.end(JobEvent::Finished {
+            reason,
+            completion_tokens,
+        });
+    }
+}
