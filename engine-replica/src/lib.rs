@@ -12,6 +12,8 @@ pub mod failure;
 pub mod loader;
 pub mod metrics;
 pub mod model;
+#[cfg(test)]
+mod scripted;
 pub mod serve;
 pub mod signals;
 pub mod template;

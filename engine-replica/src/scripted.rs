@@ -10,9 +10,10 @@ use replica_core::text_stream::TokenText;
 
 use crate::api::request::ChatRequest;
 use crate::api::{Api, ChatFormat, SamplingDefaults, Served};
+use crate::engine::config::EngineConfig;
 use crate::engine::handle::EngineHandle;
 use crate::engine::step::{StepBatch, StepError, StepModel};
-use crate::engine::thread::{EngineConfig, EngineThread};
+use crate::engine::thread::EngineThread;
 use crate::failure::Failure;
 
 /// Ends an answer.
@@ -43,8 +44,10 @@ impl Gate {
 
     fn pass(&self) {
         let steps = self.steps.lock().unwrap();
-        let (mut steps, _) =
-            self.more.wait_timeout_while(steps, GATE_WAIT_MAX, |steps| *steps == 0).unwrap();
+        let (mut steps, _) = self
+            .more
+            .wait_timeout_while(steps, GATE_WAIT_MAX, |steps| *steps == 0)
+            .unwrap();
         *steps = steps.saturating_sub(1);
     }
 }
@@ -66,7 +69,11 @@ impl StepModel for Alphabet {
     fn forward(&mut self, batch: &StepBatch<'_>, logits: &mut Vec<f32>) -> Result<(), StepError> {
         self.gate.pass();
         logits.clear();
-        for sequence in batch.sequences.iter().filter(|sequence| sequence.wants_logits) {
+        for sequence in batch
+            .sequences
+            .iter()
+            .filter(|sequence| sequence.wants_logits)
+        {
             let last = batch.tokens[sequence.rows.end - 1];
             assert!(last != PANIC, "the model was told to panic");
             if last == FAIL {
@@ -87,7 +94,9 @@ pub(crate) struct Letters;
 impl TokenText for Letters {
     fn bytes(&self, token: u32) -> &[u8] {
         let at = token as usize;
-        b"abcdefghijklmnopqrstuvwxyz\0 !?".get(at..=at).unwrap_or_default()
+        b"abcdefghijklmnopqrstuvwxyz\0 !?"
+            .get(at..=at)
+            .unwrap_or_default()
     }
 
     fn is_special(&self, token: u32) -> bool {
@@ -117,7 +126,10 @@ impl ChatFormat for Letters {
 /// An engine over the scripted model with a closed gate.
 pub(crate) fn engine(queue_max: usize, max_running: usize) -> (EngineHandle, Arc<Gate>) {
     let gate = Arc::new(Gate::default());
-    let model = Alphabet { gate: Arc::clone(&gate), kv_blocks: 64 };
+    let model = Alphabet {
+        gate: Arc::clone(&gate),
+        kv_blocks: 64,
+    };
     let config = EngineConfig {
         max_running,
         step_tokens: 64,
@@ -126,7 +138,10 @@ pub(crate) fn engine(queue_max: usize, max_running: usize) -> (EngineHandle, Arc
         model_identity: "alphabet".to_owned(),
         context_max: CONTEXT_MAX,
     };
-    (EngineThread::start(Box::new(model), config, Arc::new(Letters)), gate)
+    (
+        EngineThread::start(Box::new(model), config, Arc::new(Letters)).unwrap(),
+        gate,
+    )
 }
 
 /// An API over `engine`.

@@ -18,16 +18,22 @@ async fn send(
     path: &str,
     body: &str,
 ) -> (StatusCode, http::HeaderMap, String) {
-    let request =
-        Request::builder().method(method).uri(path).body(Full::from(body.to_owned())).unwrap();
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .body(Full::from(body.to_owned()))
+        .unwrap();
     let (parts, body) = api.handle(request).await.into_parts();
     let body = body.collect().await.unwrap().to_bytes();
-    (parts.status, parts.headers, String::from_utf8(body.to_vec()).unwrap())
+    (
+        parts.status,
+        parts.headers,
+        String::from_utf8(body.to_vec()).unwrap(),
+    )
 }
 
 async fn chat(api: &Arc<Api>, body: &str) -> (StatusCode, Value) {
-    let (status, _, body) =
-        send(Arc::clone(api), Method::POST, "/v1/chat/completions", body).await;
+    let (status, _, body) = send(Arc::clone(api), Method::POST, "/v1/chat/completions", body).await;
     (status, serde_json::from_str(&body).unwrap())
 }
 
@@ -50,7 +56,11 @@ async fn check(body: &str, expect: Result<(&str, &str), (u16, &str, Option<&str>
         assert_eq!(Ok(got), expect, "{body}");
     } else {
         let error = &answer["error"];
-        let got = (status.as_u16(), error["code"].as_str().unwrap(), error["param"].as_str());
+        let got = (
+            status.as_u16(),
+            error["code"].as_str().unwrap(),
+            error["param"].as_str(),
+        );
         assert_eq!(Err(got), expect, "{body}: {error}");
     }
 }
@@ -59,19 +69,34 @@ async fn check(body: &str, expect: Result<(&str, &str), (u16, &str, Option<&str>
 async fn an_answer_goes_on_to_its_end() {
     check(&says("vwx", ""), Ok(("yz", "stop"))).await;
     check(&says("abc", r#""max_tokens":3"#), Ok(("def", "length"))).await;
-    check(&says("abc", r#""max_completion_tokens":3"#), Ok(("def", "length"))).await;
+    check(
+        &says("abc", r#""max_completion_tokens":3"#),
+        Ok(("def", "length")),
+    )
+    .await;
     check(&says("abc", r#""stop":"f""#), Ok(("de", "stop"))).await;
-    check(&says("abc", r#""stop":["gh"],"temperature":0"#), Ok(("def", "stop"))).await;
+    check(
+        &says("abc", r#""stop":["gh"],"temperature":0"#),
+        Ok(("def", "stop")),
+    )
+    .await;
     check(&says("abc", r#""stop_token_ids":[5]"#), Ok(("de", "stop"))).await;
-    check(&says("abc", r#""model":"alphabet","max_tokens":1"#), Ok(("d", "length"))).await;
+    check(
+        &says("abc", r#""model":"alphabet","max_tokens":1"#),
+        Ok(("d", "length")),
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn an_answer_without_a_bound_ends_with_the_context() {
     let (engine, gate) = scripted::engine(4, 4);
     gate.open(MANY);
-    let (status, answer) =
-        chat(&scripted::api(engine), &says("a", r#""ignore_eos":true,"temperature":0"#)).await;
+    let (status, answer) = chat(
+        &scripted::api(engine),
+        &says("a", r#""ignore_eos":true,"temperature":0"#),
+    )
+    .await;
     assert_eq!(status, StatusCode::OK);
     assert_eq!(answer["choices"][0]["finish_reason"], "length");
     assert_eq!(answer["usage"]["total_tokens"], scripted::CONTEXT_MAX);
@@ -82,20 +107,44 @@ async fn what_cannot_be_done_is_refused_with_its_code_and_field() {
     let bad = |code, param| Err((400, code, Some(param)));
     check("{", Err((400, "invalid_json", None))).await;
     check("{}", bad("missing_required_parameter", "messages")).await;
-    check(&says("a", r#""temperature":7"#), bad("invalid_value", "temperature")).await;
-    check(&says("a", r#""tempratur":7"#), bad("unknown_parameter", "tempratur")).await;
+    check(
+        &says("a", r#""temperature":7"#),
+        bad("invalid_value", "temperature"),
+    )
+    .await;
+    check(
+        &says("a", r#""tempratur":7"#),
+        bad("unknown_parameter", "tempratur"),
+    )
+    .await;
     check(&says("a", r#""n":2"#), bad("unsupported", "n")).await;
-    check(&says("a", r#""stop_token_ids":[30]"#), bad("invalid_value", "stop_token_ids")).await;
+    check(
+        &says("a", r#""stop_token_ids":[30]"#),
+        bad("invalid_value", "stop_token_ids"),
+    )
+    .await;
     check(&says("refuse", ""), bad("template_refused", "messages")).await;
-    check(&says(&"a".repeat(128), ""), bad("context_length_exceeded", "messages")).await;
-    check(&says("a", r#""max_tokens":128"#), bad("context_length_exceeded", "messages")).await;
+    check(
+        &says(&"a".repeat(128), ""),
+        bad("context_length_exceeded", "messages"),
+    )
+    .await;
+    check(
+        &says("a", r#""max_tokens":128"#),
+        bad("context_length_exceeded", "messages"),
+    )
+    .await;
     check(&says("!", ""), Err((500, "engine_failed", None))).await;
 }
 
 // RC-162: a model that is not served is not answered by another.
 #[tokio::test]
 async fn rc_162_a_model_that_is_not_served_is_not_found() {
-    check(&says("a", r#""model":"tide-9b""#), Err((404, "model_not_found", Some("model")))).await;
+    check(
+        &says("a", r#""model":"tide-9b""#),
+        Err((404, "model_not_found", Some("model"))),
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -109,7 +158,10 @@ async fn usage_tells_what_was_cached_and_the_counters_agree() {
     let (_, warm) = chat(&api, &ask).await;
     assert_eq!(cold["usage"]["prompt_tokens_details"]["cached_tokens"], 0);
     assert_eq!(warm["usage"]["prompt_tokens_details"]["cached_tokens"], 32);
-    assert_eq!(warm["usage"]["completion_tokens_details"]["reasoning_tokens"], 0);
+    assert_eq!(
+        warm["usage"]["completion_tokens_details"]["reasoning_tokens"],
+        0
+    );
     let salted = says(&long, r#""max_tokens":1,"cache_salt":"tenant-2""#);
     let (_, other) = chat(&api, &salted).await;
     assert_eq!(other["usage"]["prompt_tokens_details"]["cached_tokens"], 0);
@@ -124,19 +176,33 @@ async fn usage_tells_what_was_cached_and_the_counters_agree() {
 
 #[tokio::test]
 async fn a_stream_carries_its_headers_and_ends_with_done() {
-    let body = says("wx", r#""stream":true,"stream_options":{"include_usage":true}"#);
+    let body = says(
+        "wx",
+        r#""stream":true,"stream_options":{"include_usage":true}"#,
+    );
     let (status, headers, text) = ask(Method::POST, "/v1/chat/completions", &body).await;
     assert_eq!(status, StatusCode::OK);
     assert_eq!(headers["content-type"], "text/event-stream");
     assert_eq!(headers["cache-control"], "no-cache");
     assert_eq!(headers["x-accel-buffering"], "no");
-    let events: Vec<&str> = text.split("\n\n").filter_map(|e| e.strip_prefix("data: ")).collect();
+    let events: Vec<&str> = text
+        .split("\n\n")
+        .filter_map(|e| e.strip_prefix("data: "))
+        .collect();
     let (done, chunks) = events.split_last().unwrap();
     assert_eq!(*done, "[DONE]");
-    let chunks: Vec<Value> = chunks.iter().map(|c| serde_json::from_str(c).unwrap()).collect();
-    assert_eq!(chunks[0]["choices"][0]["delta"], json!({"role":"assistant","content":""}));
-    let said: String =
-        chunks.iter().filter_map(|c| c["choices"][0]["delta"]["content"].as_str()).collect();
+    let chunks: Vec<Value> = chunks
+        .iter()
+        .map(|c| serde_json::from_str(c).unwrap())
+        .collect();
+    assert_eq!(
+        chunks[0]["choices"][0]["delta"],
+        json!({"role":"assistant","content":""})
+    );
+    let said: String = chunks
+        .iter()
+        .filter_map(|c| c["choices"][0]["delta"]["content"].as_str())
+        .collect();
     assert_eq!(said, "yz");
     let last = &chunks[chunks.len() - 1];
     assert_eq!(last["choices"], json!([]));
@@ -150,7 +216,9 @@ async fn log_probabilities_are_told_when_asked_for() {
     gate.open(MANY);
     let ask = says("a", r#""max_tokens":2,"logprobs":true,"top_logprobs":2"#);
     let (_, answer) = chat(&scripted::api(engine), &ask).await;
-    let content = answer["choices"][0]["logprobs"]["content"].as_array().unwrap();
+    let content = answer["choices"][0]["logprobs"]["content"]
+        .as_array()
+        .unwrap();
     assert_eq!(content.len(), 2);
     assert_eq!(content[0]["token"], "b");
     assert_eq!(content[0]["bytes"], json!([98]));
@@ -162,9 +230,19 @@ async fn log_probabilities_are_told_when_asked_for() {
 async fn paths_and_methods_that_are_not_there_are_refused_in_openais_shape() {
     for (method, path, status, code) in [
         (Method::GET, "/v2", 404, "unknown_url"),
-        (Method::GET, "/v1/chat/completions", 405, "method_not_allowed"),
+        (
+            Method::GET,
+            "/v1/chat/completions",
+            405,
+            "method_not_allowed",
+        ),
         (Method::POST, "/health", 405, "method_not_allowed"),
-        (Method::GET, "/reset_prefix_cache", 405, "method_not_allowed"),
+        (
+            Method::GET,
+            "/reset_prefix_cache",
+            405,
+            "method_not_allowed",
+        ),
     ] {
         let (got, headers, body) = ask(method, path, "").await;
         assert_eq!(got.as_u16(), status, "{path}");
@@ -206,8 +284,13 @@ async fn health_says_what_this_is_and_turns_503_in_a_drain() {
     let (status, _, body) = send(Arc::clone(&api), Method::GET, "/health", "").await;
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
     assert!(body.contains("\"draining\""), "{body}");
-    let (status, headers, _) =
-        send(Arc::clone(&api), Method::POST, "/v1/chat/completions", &says("a", "")).await;
+    let (status, headers, _) = send(
+        Arc::clone(&api),
+        Method::POST,
+        "/v1/chat/completions",
+        &says("a", ""),
+    )
+    .await;
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(headers["retry-after"], "1");
 }
@@ -218,7 +301,9 @@ async fn a_full_queue_is_a_503_that_says_when_to_come_again() {
     let api = scripted::api(engine);
     let body = says("vw", r#""stream":true"#);
     let request = || {
-        let request = Request::builder().method(Method::POST).uri("/v1/chat/completions");
+        let request = Request::builder()
+            .method(Method::POST)
+            .uri("/v1/chat/completions");
         request.body(Full::from(body.clone())).unwrap()
     };
     // The gate is closed: one request is in its first step, one waits, and there is no third place.
@@ -267,6 +352,11 @@ async fn a_request_keeps_its_own_name_and_gets_one_otherwise() {
         names.push(response.headers()[REQUEST_ID].to_str().unwrap().to_owned());
     }
     assert_eq!(names[0], "mine-1");
-    assert!(names[1..].iter().all(|name| name.starts_with("req-") && name.len() == 36), "{names:?}");
+    assert!(
+        names[1..]
+            .iter()
+            .all(|name| name.starts_with("req-") && name.len() == 36),
+        "{names:?}"
+    );
     assert_ne!(names[1], names[2]);
 }

@@ -73,6 +73,11 @@ impl Connections {
         while self.tasks.join_next().await.is_some() {}
     }
 
+    /// Ends every connection where it stands.
+    pub(super) async fn cut_off(&mut self) {
+        self.tasks.shutdown().await;
+    }
+
     fn open(&mut self, stream: TcpStream) {
         // Each event of a stream is a small write that must not wait for the one before to be acknowledged.
         if let Err(error) = stream.set_nodelay(true) {

@@ -65,9 +65,12 @@ where
     drop(listener);
     // The receivers live in the connections; none left is as good as all told.
     let _ = close.send(true);
-    if timeout(CLOSE_MAX, connections.all_closed()).await.is_err() || ended == Ended::CutOff {
-        tracing::warn!("answers were cut off: the time to drain is over");
-        return Ended::CutOff;
+    let closed =
+        ended == Ended::Drained && timeout(CLOSE_MAX, connections.all_closed()).await.is_ok();
+    if closed {
+        return Ended::Drained;
     }
-    Ended::Drained
+    tracing::warn!("the time to drain is over: what still runs is cut off");
+    connections.cut_off().await;
+    Ended::CutOff
 }

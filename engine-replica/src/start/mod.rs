@@ -7,7 +7,8 @@ use replica_core::BLOCK_TOKENS;
 use crate::api::{Api, SamplingDefaults, Served};
 use crate::cli::{Device, EngineArgs, ServeArgs};
 use crate::engine::handle::EngineHandle;
-use crate::engine::thread::{EngineConfig, EngineThread};
+use crate::engine::config::EngineConfig;
+use crate::engine::thread::EngineThread;
 use crate::loader::{self, Checkpoint, GenerationDefaults, LoadError};
 use crate::model::config::ModelConfig;
 use crate::model::{self, BackendChoice, Capacity, ModelError};
@@ -28,6 +29,9 @@ pub enum StartError {
     /// The tensors do not make the model that they claim to be.
     #[error("{0}")]
     Model(#[from] ModelError),
+    /// The thread would not start.
+    #[error("{0}")]
+    Engine(#[from] crate::engine::config::StartError),
     /// The wishes do not fit the model.
     #[error("{0}")]
     Room(#[from] RoomError),
@@ -80,7 +84,7 @@ pub fn engine(args: &EngineArgs, queue_max: usize) -> Result<Started, StartError
         context_max: room.context_max,
     };
     let vocab = weights.config.vocab;
-    let engine = EngineThread::start(step_model, config, text.clone());
+    let engine = EngineThread::start(step_model, config, text.clone())?;
     Ok(Started {
         engine,
         name,
