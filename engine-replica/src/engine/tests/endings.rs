@@ -1,0 +1,219 @@
+//! How an answer ends, and how the engine does.
+
+use super::scripted::{Script, Step, ask, config, job, read, start, start_gated};
+use crate::engine::config::EngineConfig;
+use crate::engine::handle::SubmitError;
+use crate::engine::job::FinishReason::{Length, Stop};
+use crate::engine::job::{FinishReason, Job, JobEvent};
+
+/// The alphabet goes on after `a`; what does the client get?
+#[track_caller]
+fn check(change: impl FnOnce(&mut Job), text: &str, reason: FinishReason, completion_tokens: u32) {
+    let engine = start(
+        Script::Alphabet,
+        64,
+        EngineConfig {
+            context_max: 50,
+            ..config()
+        },
+    );
+    let mut job = job("a", 6);
+    change(&mut job);
+    let told = ask(&engine, job);
+    assert_eq!(told.text, text);
+    assert_eq!(told.finished, Some((reason, completion_tokens)));
+    // RC-150: tokens are counted, whatever the deltas held.
+    assert_eq!(told.tokens.len(), completion_tokens as usize);
+}
+
+#[test]
+fn answers_end_at_the_first_reason() {
+    check(|_| {}, "bcdefg", Length, 6);
+    check(|job| job.max_tokens = 1, "b", Length, 1);
+    check(|job| job.stop_tokens = vec![4], "bcd", Stop, 4);
+    check(|job| job.stop_tokens = vec![1], "", Stop, 1);
+    check(|job| job.stop_strings = vec!["de".into()], "bc", Stop, 4);
+    check(
+        |job| job.stop_strings = vec!["efx".into()],
+        "bcdefg",
+        Length,
+        6,
+    );
+    check(|job| job.stop_strings = vec!["g".into()], "bcdef", Stop, 6);
+    // A stop token ends the answer before what was held for a stop string is complete.
+    check(
+        |job| (job.stop_strings, job.stop_tokens) = (vec!["def".into()], vec![5]),
+        "bcde",
+        Stop,
+        5,
+    );
+    // The context ends at 50 tokens, of which the prompt has one.
+    check(
+        |job| job.max_tokens = 500,
+        &"bcdefghijklmnopqrstuvwxyza".repeat(2)[..49],
+        Length,
+        49,
+    );
+}
+
+#[test]
+fn stop_tokens_cannot_come_before_min_tokens() {
+    let with_min = |min| move |job: &mut Job| (job.stop_tokens, job.min_tokens) = (vec![2], min);
+    check(with_min(1), "b", Stop, 2);
+    // With `c` held back the likeliest is `a`, the lowest of equals; then the alphabet goes on to `c`.
+    check(with_min(2), "bab", Stop, 4);
+}
+
+/// RC-108: the client has left, so nothing more is computed for it, and its blocks are free.
+#[test]
+fn rc108_a_client_that_leaves_costs_no_further_step() {
+    let (engine, steps) = start_gated(Script::Hash, 16, config());
+    let mut left = engine.submit(job("abcdefgh", 100)).unwrap();
+    assert!(matches!(
+        left.blocking_recv(),
+        Some(JobEvent::Admitted { .. })
+    ));
+    steps.send(Step::Go).unwrap();
+    assert!(matches!(left.blocking_recv(), Some(JobEvent::Delta { .. })));
+    // The second step may have been planned by now; it is the last one for this client.
+    drop(left);
+    drop(steps);
+    assert!(ask(&engine, job("b", 1)).finished.is_some());
+    let stats = engine.stats();
+    assert!(stats.steps <= 3, "{stats:?}");
+    assert_eq!(
+        (stats.cancelled, stats.running, stats.kv_blocks_used),
+        (1, 0, 0)
+    );
+}
+
+/// RC-151: whatever the ending, the gauges come back to zero.
+#[test]
+fn rc151_a_job_that_leaves_the_queue_early_gives_its_place_back() {
+    let limits = EngineConfig {
+        max_running: 1,
+        queue_max: 1,
+        ..config()
+    };
+    let (engine, steps) = start_gated(Script::Hash, 16, limits);
+    let mut first = engine.submit(job("a", 2)).unwrap();
+    assert!(matches!(
+        first.blocking_recv(),
+        Some(JobEvent::Admitted { .. })
+    ));
+    drop(engine.submit(job("b", 2)).unwrap());
+    drop(steps);
+    while first.blocking_recv().is_some() {}
+    assert!(ask(&engine, job("c", 1)).finished.is_some());
+    let stats = engine.stats();
+    assert_eq!((stats.cancelled, stats.waiting, stats.finished), (1, 0, 2));
+}
+
+#[test]
+fn a_failed_step_fails_its_jobs_and_no_others_and_leaves_nothing_to_reuse() {
+    let (engine, steps) = start_gated(Script::Alphabet, 16, config());
+    let prompt = "abcdefgh".repeat(5);
+    let failing = engine.submit(job(&prompt, 3)).unwrap();
+    steps.send(Step::Fail).unwrap();
+    let told = read(failing);
+    let message = "the model could not compute this request: the test says so; try again";
+    assert_eq!(
+        (told.cached, told.failed.as_deref()),
+        (Some(0), Some(message))
+    );
+    assert!(engine.healthy());
+    drop(steps);
+    let told = ask(&engine, job(&prompt, 3));
+    assert_eq!((told.cached, told.text.as_str()), (Some(0), "ijk"));
+    let stats = engine.stats();
+    assert_eq!(
+        (stats.failed, stats.finished, stats.kv_blocks_used),
+        (1, 1, 0)
+    );
+}
+
+#[test]
+fn logits_that_are_no_numbers_fail_their_job_only() {
+    let engine = start(Script::Broken, 16, config());
+    let told = ask(&engine, job("a", 3));
+    assert!(
+        told.failed
+            .unwrap()
+            .starts_with("the model found no next token")
+    );
+    assert!(engine.healthy());
+    assert_eq!(
+        (engine.stats().failed, engine.stats().kv_blocks_used),
+        (1, 0)
+    );
+}
+
+#[test]
+fn a_panic_in_the_model_fails_every_job_and_is_no_secret() {
+    let limits = EngineConfig {
+        max_running: 1,
+        ..config()
+    };
+    let (engine, steps) = start_gated(Script::Hash, 16, limits);
+    let jobs = [
+        engine.submit(job("a", 3)).unwrap(),
+        engine.submit(job("b", 3)).unwrap(),
+    ];
+    steps.send(Step::Panic).unwrap();
+    for stream in jobs {
+        assert!(read(stream).failed.is_some());
+    }
+    engine.join();
+    assert!(!engine.healthy());
+    assert_eq!(engine.submit(job("c", 1)).err(), Some(SubmitError::Stopped));
+}
+
+#[tokio::test]
+async fn draining_finishes_what_was_accepted_and_takes_nothing_new() {
+    let limits = EngineConfig {
+        max_running: 1,
+        ..config()
+    };
+    let (engine, steps) = start_gated(Script::Alphabet, 16, limits);
+    let accepted = [
+        engine.submit(job("a", 3)).unwrap(),
+        engine.submit(job("b", 3)).unwrap(),
+    ];
+    engine.drain();
+    assert_eq!(
+        engine.submit(job("c", 1)).err(),
+        Some(SubmitError::Draining)
+    );
+    drop(steps);
+    for (mut stream, text) in accepted.into_iter().zip(["bcd", "cde"]) {
+        let mut got = String::new();
+        while let Some(event) = stream.recv().await {
+            match event {
+                JobEvent::Delta { text, .. } => got += &text,
+                JobEvent::Failed { message } => panic!("{message}"),
+                _ => {}
+            }
+        }
+        assert_eq!(got, text);
+    }
+    engine.stopped().await;
+    assert!(engine.healthy());
+    assert_eq!(
+        engine.submit(job("c", 1)).err(),
+        Some(SubmitError::Draining)
+    );
+    engine.join();
+}
+
+#[test]
+fn an_idle_engine_drains_at_once_and_the_last_handle_ends_it() {
+    let engine = start(Script::Hash, 16, config());
+    engine.drain();
+    engine.join();
+
+    let engine = start(Script::Hash, 16, config());
+    let shared = std::sync::Arc::clone(&engine.shared);
+    let thread = shared.thread.lock().unwrap().take().unwrap();
+    drop(engine);
+    thread.join().unwrap();
+}
