@@ -4,14 +4,16 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use prometheus::core::Collector;
 use prometheus::{
-    Gauge, GaugeVec, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, Opts, Registry,
-    TextEncoder,
+    Gauge, GaugeVec, Histogram, IntCounter, IntCounterVec, IntGauge, Registry, TextEncoder,
 };
 
 use crate::engine::job::FinishReason;
 use crate::engine::stats::EngineStats;
+
+mod make;
+
+use make::Maker;
 
 /// Seconds to a first token: from a warm short prompt to a cold long one on a CPU.
 const TTFT_SECONDS: &[f64] = &[
@@ -142,7 +144,7 @@ impl Metrics {
         for reason in ["stop", "length", "abort", "error"] {
             metrics.endings.with_label_values(&[reason]);
         }
-        made.state(constants)?;
+        state(&made, constants)?;
         Ok(metrics)
     }
 
@@ -257,82 +259,31 @@ impl EngineSeries {
     }
 }
 
+/// The series that never change.
+fn state(made: &Maker<'_>, constants: &Constants<'_>) -> Result<(), prometheus::Error> {
+    let enabled = made.gauge(
+        "replica_prefix_cache_enabled",
+        "1 where KV is reused between requests; 0 is for measurements only.",
+    )?;
+    enabled.set(i64::from(constants.prefix_cache));
+    let names = ["name", "instance", "device", "version", "block_tokens"];
+    let info = made.opts("replica_info", "1, with what this process is as labels.");
+    let info = made.add(GaugeVec::new(info, &names)?)?;
+    let block_tokens = replica_core::BLOCK_TOKENS.to_string();
+    let version = env!("CARGO_PKG_VERSION");
+    let values = [
+        constants.name,
+        constants.instance,
+        constants.device,
+        version,
+        &block_tokens,
+    ];
+    info.with_label_values(&values).set(1.0);
+    Ok(())
+}
+
 fn gauge_value(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
-}
-
-/// Makes series with the labels that all of them carry.
-struct Maker<'a> {
-    registry: Registry,
-    model: &'a str,
-}
-
-impl Maker<'_> {
-    /// The labels are the series' own and not the registry's, which would write them in another order at each start.
-    fn opts(&self, name: &str, help: &str) -> Opts {
-        Opts::new(name, help)
-            .const_label("model_name", self.model)
-            .const_label("engine", "0")
-    }
-
-    fn add<C: Collector + Clone + 'static>(&self, series: C) -> Result<C, prometheus::Error> {
-        self.registry.register(Box::new(series.clone()))?;
-        Ok(series)
-    }
-
-    fn gauge(&self, name: &str, help: &str) -> Result<IntGauge, prometheus::Error> {
-        self.add(IntGauge::with_opts(self.opts(name, help))?)
-    }
-
-    fn share(&self, name: &str, help: &str) -> Result<Gauge, prometheus::Error> {
-        self.add(Gauge::with_opts(self.opts(name, help))?)
-    }
-
-    fn counter(&self, name: &str, help: &str) -> Result<IntCounter, prometheus::Error> {
-        self.add(IntCounter::with_opts(self.opts(name, help))?)
-    }
-
-    fn counters(
-        &self,
-        name: &str,
-        help: &str,
-        label: &str,
-    ) -> Result<IntCounterVec, prometheus::Error> {
-        self.add(IntCounterVec::new(self.opts(name, help), &[label])?)
-    }
-
-    fn histogram(
-        &self,
-        name: &str,
-        help: &str,
-        buckets: &[f64],
-    ) -> Result<Histogram, prometheus::Error> {
-        let opts = HistogramOpts::from(self.opts(name, help)).buckets(buckets.to_vec());
-        self.add(Histogram::with_opts(opts)?)
-    }
-
-    /// The series that never change.
-    fn state(&self, constants: &Constants<'_>) -> Result<(), prometheus::Error> {
-        let enabled = self.gauge(
-            "replica_prefix_cache_enabled",
-            "1 where KV is reused between requests; 0 is for measurements only.",
-        )?;
-        enabled.set(i64::from(constants.prefix_cache));
-        let names = ["name", "instance", "device", "version", "block_tokens"];
-        let info = self.opts("replica_info", "1, with what this process is as labels.");
-        let info = self.add(GaugeVec::new(info, &names)?)?;
-        let block_tokens = replica_core::BLOCK_TOKENS.to_string();
-        let version = env!("CARGO_PKG_VERSION");
-        let values = [
-            constants.name,
-            constants.instance,
-            constants.device,
-            version,
-            &block_tokens,
-        ];
-        info.with_label_values(&values).set(1.0);
-        Ok(())
-    }
 }
 
 #[cfg(test)]
