@@ -16,5 +16,6 @@ pub mod model;
 mod scripted;
 pub mod serve;
 pub mod signals;
+pub mod start;
 pub mod template;
 pub mod tokenizer;

@@ -1,3 +1,67 @@
 //! Model families over a `Backend`.
+//!
+//! `load` checks every tensor of a checkpoint against the config, packs the weights for the chosen backend and hands
+//! back a `StepModel`; `forward` is the computation, one line an operation.
 
+mod batch;
 pub mod config;
+mod forward;
+mod rope;
+mod weights;
+
+#[cfg(test)]
+mod tests;
+
+pub use forward::LoadedModel;
+pub use weights::{ModelError, Problem, Weights, build};
+
+use crate::backend::Backend;
+use crate::backend::cpu::Cpu;
+use crate::backend::reference::Reference;
+use crate::engine::step::StepModel;
+use crate::loader::tensor::TensorSource;
+use config::ModelConfig;
+
+/// Which backend computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackendChoice {
+    /// Scalar, one thread: for comparing with, not for serving.
+    Reference,
+    /// SIMD on this many threads; `None` takes one a core.
+    Cpu {
+        /// The caller's thread among them; at least 1.
+        threads: Option<usize>,
+    },
+}
+
+/// How much a model is asked to hold at once; buffers of this size are made once, at load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capacity {
+    /// Most rows (new tokens of all sequences) in one step.
+    pub rows_max: usize,
+    /// KV blocks of `BLOCK_TOKENS` positions each.
+    pub kv_blocks: usize,
+}
+
+/// Checks and packs a checkpoint's tensors for the chosen backend.
+pub fn load(
+    config: &ModelConfig,
+    tensors: &dyn TensorSource,
+    choice: BackendChoice,
+    capacity: Capacity,
+) -> Result<Box<dyn StepModel>, ModelError> {
+    match choice {
+        BackendChoice::Reference => on(Reference, config, tensors, capacity),
+        BackendChoice::Cpu { threads } => on(Cpu::new(threads), config, tensors, capacity),
+    }
+}
+
+fn on<B: Backend>(
+    mut backend: B,
+    config: &ModelConfig,
+    tensors: &dyn TensorSource,
+    capacity: Capacity,
+) -> Result<Box<dyn StepModel>, ModelError> {
+    let weights = build(config, tensors, &mut backend)?;
+    Ok(Box::new(LoadedModel::new(backend, config.clone(), weights, capacity)?))
+}

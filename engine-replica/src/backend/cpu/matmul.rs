@@ -1,0 +1,300 @@
+//! out = x · wᵀ, by tiles of activation rows and strips of outputs.
+//!
+//! Up to one tile of rows, weights are dequantised on their way into the sums. With more rows a pair of strips is
+//! dequantised once into a panel that stays in the cache while all tiles pass over it. Either way each output is the
+//! same chain of fused multiply-adds, so neither the number of rows nor the split among threads shows in it.
+#![expect(unsafe_code, reason = "threads write disjoint columns; A4 allows it in backend/cpu")]
+
+use std::sync::{Mutex, PoisonError};
+
+use super::super::host::HostBuffer;
+use super::super::numeric::LANES;
+use super::lanes::{Isa, Kernel, Lanes};
+use super::matrix::{Matrix, Part, Strips, for_units};
+use super::pool::Pool;
+use super::shared::SharedRows;
+use super::strips::Unit;
+use super::tile::accumulate;
+
+/// Strips of a panel, and the most that a kernel takes beside one another.
+const PANEL_STRIPS: usize = 2;
+const STRIPS_MAX: usize = 4;
+
+/// Tasks that each thread finds, at most: enough that one put aside by the system delays the loop little.
+const TASKS_PER_THREAD: usize = 16;
+
+/// Room that is kept between matmuls; it grows to the widest weight.
+#[derive(Debug)]
+pub(super) struct Scratch {
+    /// The activations in tiles.
+    tiles: Vec<f32>,
+    /// One a thread.
+    panels: Vec<Mutex<Vec<[f32; LANES]>>>,
+}
+
+impl Scratch {
+    pub(super) fn new(threads: usize) -> Self {
+        Self { tiles: Vec::new(), panels: (0..threads).map(|_| Mutex::default()).collect() }
+    }
+}
+
+/// Activations in tiles: tile after tile, each `(cols, height)`, rows beyond the last filled with zeros.
+struct Tiles<'a> {
+    floats: &'a [f32],
+    cols: usize,
+    rows: usize,
+    /// Height of every tile but the last.
+    height_max: usize,
+    /// Height of the last tile.
+    height_last: usize,
+}
+
+/// One tile.
+#[derive(Clone, Copy)]
+struct Tile<'a> {
+    /// (cols, height)
+    floats: &'a [f32],
+    height: usize,
+    /// The activation row that is its first.
+    row: usize,
+    /// Activation rows in it, at most `height`.
+    rows: usize,
+}
+
+impl<'a> Tiles<'a> {
+    fn count(&self) -> usize {
+        self.rows.div_ceil(self.height_max)
+    }
+
+    fn get(&self, index: usize) -> Tile<'a> {
+        let row = index * self.height_max;
+        let last = index + 1 == self.count();
+        let height = if last { self.height_last } else { self.height_max };
+        let floats = &self.floats[row * self.cols..][..height * self.cols];
+        Tile { floats, height, row, rows: height.min(self.rows - row) }
+    }
+}
+
+/// The least height among `heights` (ascending) that holds `rows`, or the greatest.
+fn height_for(rows: usize, heights: &[usize]) -> usize {
+    let fits = heights.iter().find(|&&h| h >= rows);
+    fits.or(heights.last()).copied().unwrap_or(1)
+}
+
+/// out (rows, out) = x (rows, in) · wᵀ; see `Backend::matmul`.
+pub(super) fn matmul(
+    (pool, isa, scratch): (&mut Pool, Isa, &mut Scratch),
+    rows: usize,
+    weight: &Matrix,
+    x: &HostBuffer,
+    out: &mut HostBuffer,
+) {
+    if rows == 0 {
+        return;
+    }
+    let cols = weight.cols;
+    let heights = isa.tile_heights();
+    let height_max = height_for(usize::MAX, heights);
+    let height_last = height_for((rows - 1) % height_max + 1, heights);
+    let tiled_rows = (rows - 1) / height_max * height_max + height_last;
+    let floats = if rows == 1 {
+        x.row(0)
+    } else {
+        let packed = &mut scratch.tiles;
+        packed.resize(packed.len().max(tiled_rows * cols), 0.0);
+        pack(pool, rows, height_max, x, &mut packed[..tiled_rows * cols]);
+        &packed[..tiled_rows * cols]
+    };
+    let tiles = Tiles { floats, cols, rows, height_max, height_last };
+    let job = Job { tiles, out: SharedRows::new(out) };
+    let tasks = split(weight, pool.threads() * TASKS_PER_THREAD);
+    let panels = &scratch.panels;
+    pool.run(tasks.len(), &|task, thread| {
+        let (part, strips) = &tasks[task];
+        let mut panel = panels[thread].lock().unwrap_or_else(PoisonError::into_inner);
+        isa.run(Task { job: &job, part, strips: strips.clone(), panel: &mut panel });
+    });
+}
+
+/// Copies `x` into tiles: element (row, k) to k · height + row within the tile.
+fn pack(pool: &mut Pool, rows: usize, height_max: usize, x: &HostBuffer, packed: &mut [f32]) {
+    let cols = x.width;
+    let total = packed.len();
+    let whole = height_max * cols;
+    let shared = SharedRows::over(packed, total);
+    pool.run(total.div_ceil(whole), &|tile, _| {
+        let range = tile * whole..((tile + 1) * whole).min(total);
+        let height = range.len() / cols;
+        // SAFETY: each task has its own range.
+        let to = unsafe { shared.part(0, range) };
+        for r in 0..height {
+            let row = tile * height_max + r;
+            if row < rows {
+                for (to, &from) in to.chunks_exact_mut(height).zip(x.row(row)) {
+                    to[r] = from;
+                }
+            } else {
+                to.chunks_exact_mut(height).for_each(|to| to[r] = 0.0);
+            }
+        }
+    });
+}
+
+/// Cuts the strips of all parts into about `tasks_max` tasks or fewer, none across two parts.
+fn split(weight: &Matrix, tasks_max: usize) -> Vec<(&Part, std::ops::Range<usize>)> {
+    let total: usize = weight.parts.iter().map(|part| part.rows.div_ceil(LANES)).sum();
+    let each = total.div_ceil(tasks_max).next_multiple_of(STRIPS_MAX);
+    let mut tasks = Vec::with_capacity(tasks_max + weight.parts.len());
+    for part in &weight.parts {
+        let strips = part.rows.div_ceil(LANES);
+        let starts = (0..strips).step_by(each);
+        tasks.extend(starts.map(|start| (part, start..(start + each).min(strips))));
+    }
+    tasks
+}
+
+/// What all tasks of one matmul share.
+struct Job<'a> {
+    tiles: Tiles<'a>,
+    out: SharedRows<'a>,
+}
+
+/// Some strips of one part, for all rows.
+struct Task<'a> {
+    job: &'a Job<'a>,
+    part: &'a Part,
+    strips: std::ops::Range<usize>,
+    /// Room for `PANEL_STRIPS` strips in f32.
+    panel: &'a mut Vec<[f32; LANES]>,
+}
+
+impl Kernel for Task<'_> {
+    #[inline(always)]
+    fn run<L: Lanes>(self, lanes: L) {
+        for_units!(&self.part.strips, units => {
+            if self.job.tiles.count() == 1 {
+                self.fused(lanes, units);
+            } else {
+                self.by_panels(lanes, units);
+            }
+        });
+    }
+}
+
+impl Task<'_> {
+    /// One tile: weights go from their packed form straight into the sums.
+    #[inline(always)]
+    fn fused<L: Lanes, U: Unit>(self, lanes: L, units: &[U]) {
+        let tile = self.job.tiles.get(0);
+        let per_strip = self.job.tiles.cols / U::K;
+        let mut strip = self.strips.start;
+        while strip < self.strips.end {
+            let rest = &units[strip * per_strip..self.strips.end * per_strip];
+            strip += self.tile_times(lanes, tile, rest, per_strip, strip);
+        }
+    }
+
+    /// Many tiles: each pair of strips is dequantised once.
+    #[inline(always)]
+    fn by_panels<L: Lanes, U: Unit>(self, lanes: L, units: &[U]) {
+        let (cols, per_strip) = (self.job.tiles.cols, self.job.tiles.cols / U::K);
+        if self.panel.len() < PANEL_STRIPS * cols {
+            self.panel.resize(PANEL_STRIPS * cols, [0.0; LANES]);
+        }
+        let mut strip = self.strips.start;
+        while strip < self.strips.end {
+            let end = (strip + PANEL_STRIPS).min(self.strips.end);
+            let panel = &mut self.panel[..(end - strip) * cols];
+            expand(lanes, &units[strip * per_strip..end * per_strip], panel);
+            let panel = &self.panel[..(end - strip) * cols];
+            for index in 0..self.job.tiles.count() {
+                let tile = self.job.tiles.get(index);
+                let mut done = strip;
+                while done < end {
+                    let rest = &panel[(done - strip) * cols..];
+                    done += self.tile_times(lanes, tile, rest, cols, done);
+                }
+            }
+            strip = end;
+        }
+    }
+
+    /// Multiplies a tile by the first few strips of `units`, with as many sums as fit the registers. Returns how
+    /// many strips that were.
+    #[inline(always)]
+    fn tile_times<L: Lanes, U: Unit>(
+        &self,
+        lanes: L,
+        tile: Tile<'_>,
+        units: &[U],
+        per_strip: usize,
+        strip: usize,
+    ) -> usize {
+        let left = units.len() / per_strip;
+        let at = (units, per_strip, strip);
+        match (tile.height, L::WIDE) {
+            (1, true) if left >= 4 => self.times::<L, U, 1, 4>(lanes, tile, at),
+            (2, true) if left >= 4 => self.times::<L, U, 2, 4>(lanes, tile, at),
+            (4, true) if left >= 2 => self.times::<L, U, 4, 2>(lanes, tile, at),
+            (8, true) if left >= 2 => self.times::<L, U, 8, 2>(lanes, tile, at),
+            (12, true) if left >= 2 => self.times::<L, U, 12, 2>(lanes, tile, at),
+            (8, true) => self.times::<L, U, 8, 1>(lanes, tile, at),
+            (12, true) => self.times::<L, U, 12, 1>(lanes, tile, at),
+            (1, false) if left >= 2 => self.times::<L, U, 1, 2>(lanes, tile, at),
+            (6, false) => self.times::<L, U, 6, 1>(lanes, tile, at),
+            (4, _) => self.times::<L, U, 4, 1>(lanes, tile, at),
+            (2, _) => self.times::<L, U, 2, 1>(lanes, tile, at),
+            _ => self.times::<L, U, 1, 1>(lanes, tile, at),
+        }
+    }
+
+    #[inline(always)]
+    fn times<L: Lanes, U: Unit, const R: usize, const S: usize>(
+        &self,
+        lanes: L,
+        tile: Tile<'_>,
+        (units, per_strip, strip): (&[U], usize, usize),
+    ) -> usize {
+        let mut strips = [units; S];
+        for s in 0..S {
+            strips[s] = &units[s * per_strip..][..per_strip];
+        }
+        let mut acc = [[lanes.zero(); S]; R];
+        accumulate(lanes, strips, tile.floats.as_chunks::<R>().0, &mut acc);
+        for r in 0..R {
+            if r < tile.rows {
+                for s in 0..S {
+                    self.store(lanes, tile.row + r, strip + s, acc[r][s]);
+                }
+            }
+        }
+        S
+    }
+
+    /// Writes the outputs of one strip, as many as the part has there.
+    #[inline(always)]
+    fn store<L: Lanes>(&self, lanes: L, row: usize, strip: usize, values: L::F) {
+        let start = strip * LANES;
+        let count = LANES.min(self.part.rows - start);
+        let from = self.part.first + start;
+        // SAFETY: tasks have disjoint strips, and this one has no other part of the output in use.
+        let out = unsafe { self.job.out.part(row, from..from + count) };
+        if let Ok(out) = <&mut [f32; LANES]>::try_from(&mut *out) {
+            lanes.store(values, out);
+        } else {
+            out.copy_from_slice(&lanes.to_array(values)[..count]);
+        }
+    }
+}
+
+/// panel = the weights of `units` in f32, k by k.
+#[inline(always)]
+fn expand<L: Lanes, U: Unit>(lanes: L, units: &[U], panel: &mut [[f32; LANES]]) {
+    for (unit, to) in units.iter().zip(panel.chunks_exact_mut(U::K)) {
+        let mut open = unit.open(lanes);
+        for (k, to) in to.iter_mut().enumerate() {
+            lanes.store(unit.at(lanes, &mut open, k), to);
+        }
+    }
+}
+
