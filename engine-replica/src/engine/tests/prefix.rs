@@ -23,11 +23,15 @@ fn check(config: EngineConfig, jobs: &[(Job, u32)]) {
     let stats = engine.stats();
     assert_eq!(
         stats.cached_tokens,
-        jobs.iter().map(|(_, cached)| u64::from(*cached)).sum()
+        jobs.iter()
+            .map(|(_, cached)| u64::from(*cached))
+            .sum::<u64>()
     );
     assert_eq!(
         stats.prompt_tokens,
-        jobs.iter().map(|(job, _)| job.prompt.len() as u64).sum()
+        jobs.iter()
+            .map(|(job, _)| job.prompt.len() as u64)
+            .sum::<u64>()
     );
 }
 

@@ -1,0 +1,13 @@
+//! The seam between the API and a model's own way of writing a conversation.
+
+use super::request::ChatRequest;
+use crate::failure::Failure;
+
+/// A model's chat template and tokenizer together.
+pub trait ChatFormat: Send + Sync {
+    /// The token ids of the rendered conversation; never empty.
+    ///
+    /// # Errors
+    /// `Template` when the template refuses the messages.
+    fn prompt(&self, request: &ChatRequest) -> Result<Vec<u32>, Failure>;
+}

@@ -1,0 +1,175 @@
+//! From a path and a few wishes to a running engine.
+
+use std::sync::Arc;
+
+use replica_core::BLOCK_TOKENS;
+
+use crate::api::{Api, SamplingDefaults, Served};
+use crate::cli::{Device, EngineArgs, ServeArgs};
+use crate::engine::handle::EngineHandle;
+use crate::engine::config::EngineConfig;
+use crate::engine::thread::EngineThread;
+use crate::loader::{self, Checkpoint, GenerationDefaults, LoadError};
+use crate::model::config::ModelConfig;
+use crate::model::{self, BackendChoice, Capacity, ModelError};
+
+mod room;
+mod text;
+
+pub use room::RoomError;
+use room::Room;
+use text::ModelText;
+
+/// Why no engine is running.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The files cannot be used.
+    #[error("{0}")]
+    Load(#[from] LoadError),
+    /// The tensors do not make the model that they claim to be.
+    #[error("{0}")]
+    Model(#[from] ModelError),
+    /// The thread would not start.
+    #[error("{0}")]
+    Engine(#[from] crate::engine::config::StartError),
+    /// The wishes do not fit the model.
+    #[error("{0}")]
+    Room(#[from] RoomError),
+    /// The metrics cannot be registered.
+    #[error("the metrics cannot be registered: {0}")]
+    Metrics(#[from] prometheus::Error),
+}
+
+/// A running engine and what there is to say about it.
+pub struct Started {
+    /// Takes jobs.
+    pub engine: EngineHandle,
+    /// The model's own name.
+    pub name: String,
+    /// Tokens that prompt and answer share.
+    pub context_max: usize,
+    /// Tokens of KV.
+    pub kv_tokens: usize,
+    /// Rows of the embedding table.
+    pub vocab: usize,
+    /// One line a fact, for people.
+    pub facts: Vec<String>,
+    text: Arc<ModelText>,
+    device: String,
+    eos: Vec<u32>,
+    generation: GenerationDefaults,
+}
+
+/// Loads the model and starts its thread; `queue_max` requests may wait for it.
+///
+/// # Errors
+/// See `StartError`.
+pub fn engine(args: &EngineArgs, queue_max: usize) -> Result<Started, StartError> {
+    let Checkpoint { name, weights, tokenizer, template, eos, generation } = loader::open(&args.model)?;
+    let room = Room::of(&weights.config, args)?;
+    let (choice, device) = backend(args);
+    let max_running = args.max_running as usize;
+    let step_tokens = args.step_tokens as usize;
+    // Every running request may decode one token in a step, whatever the budget of a step is.
+    let capacity = Capacity { rows_max: step_tokens.max(max_running), kv_blocks: room.kv_blocks };
+    let step_model = model::load(&weights.config, &weights.tensors, choice, capacity)?;
+    let text = Arc::new(ModelText::new(template, tokenizer));
+    let facts = facts(args, &name, &weights.config, &room, &device);
+    let config = EngineConfig {
+        max_running,
+        step_tokens,
+        queue_max,
+        prefix_cache: !args.no_prefix_cache,
+        model_identity: format!("{} kv=f32", weights.fingerprint),
+        context_max: room.context_max,
+    };
+    let vocab = weights.config.vocab;
+    let engine = EngineThread::start(step_model, config, text.clone())?;
+    Ok(Started {
+        engine,
+        name,
+        context_max: room.context_max,
+        kv_tokens: room.kv_blocks * BLOCK_TOKENS,
+        vocab,
+        facts,
+        text,
+        device,
+        eos,
+        generation,
+    })
+}
+
+/// The API over an engine that `engine` has started.
+///
+/// # Errors
+/// When the metrics cannot be registered.
+pub fn api(started: &Started, args: &ServeArgs) -> Result<Api, StartError> {
+    let served = Served {
+        model: args.model_id.as_ref().unwrap_or(&started.name).as_str().into(),
+        name: args.name.clone(),
+        device: started.device.clone(),
+        instance: Served::new_instance(),
+        context_max: started.context_max,
+        vocab: started.vocab,
+        eos: started.eos.clone(),
+        defaults: defaults(&started.generation),
+        prefix_cache: !args.engine.no_prefix_cache,
+    };
+    let engine = started.engine.clone();
+    Ok(Api::new(engine, started.text.clone(), started.text.clone(), served)?)
+}
+
+fn defaults(of_model: &GenerationDefaults) -> SamplingDefaults {
+    let plain = SamplingDefaults::default();
+    SamplingDefaults {
+        temperature: of_model.temperature.unwrap_or(plain.temperature),
+        top_p: of_model.top_p.unwrap_or(plain.top_p),
+        top_k: of_model.top_k.unwrap_or(plain.top_k),
+        min_p: of_model.min_p.unwrap_or(plain.min_p),
+        repetition_penalty: of_model.repetition_penalty.unwrap_or(plain.repetition_penalty),
+    }
+}
+
+/// What computes, and how to say it.
+fn backend(args: &EngineArgs) -> (BackendChoice, String) {
+    let threads = args.threads.map(|threads| threads as usize);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let count = match threads.unwrap_or(cores) {
+        1 => "1 thread".to_owned(),
+        many => format!("{many} threads"),
+    };
+    match args.device {
+        Device::Reference => (BackendChoice::Reference, "reference, 1 thread".to_owned()),
+        Device::Cpu => (BackendChoice::Cpu { threads }, format!("cpu, {count}")),
+        Device::Auto => (BackendChoice::Cpu { threads }, format!("cpu, {count}")),
+    }
+}
+
+fn facts(
+    args: &EngineArgs,
+    name: &str,
+    config: &ModelConfig,
+    room: &Room,
+    device: &str,
+) -> Vec<String> {
+    let why = match args.device {
+        Device::Auto => "auto: the fastest that this build has",
+        Device::Cpu | Device::Reference => "as asked for",
+    };
+    let cache = if args.no_prefix_cache { "off: for measurements only" } else { "on" };
+    vec![
+        format!("model      {name} from {}", args.model.display()),
+        format!(
+            "sizes      {:?}, {} layers of width {}, {} heads on {}, {} tokens known",
+            config.family, config.layers, config.hidden, config.heads, config.kv_heads, config.vocab
+        ),
+        format!("context    {} tokens ({})", room.context_max, room.context_why),
+        format!("device     {device} ({why})"),
+        format!(
+            "kv cache   {} tokens in {} blocks of {BLOCK_TOKENS}, {} MiB; prefix cache {cache}",
+            room.kv_blocks * BLOCK_TOKENS,
+            room.kv_blocks,
+            room.kv_bytes >> 20
+        ),
+    ]
+}
