@@ -2,11 +2,10 @@
 // object a line on stdout, in the form that engine_bench.py reads:
 //
 //   {"measure": "prefill", "prompt_tokens": 512, "value": 174.2}               tokens per second
-//   {"measure": "decode", "streams": 4, "prompt_tokens": 64, "value": 64.1}    tokens per second, all streams together
+//   {"measure": "decode", "prompt_tokens": 512, "streams": 4, "value": 64.1}   tokens per second, all streams together
 //   {"measure": "ttft_cold" | "ttft_warm", "prompt_tokens": 2048, "value": 630}  milliseconds
 //
-//   node peer.mjs --modules DIR --model FILE [--prompt-tokens 512,2048] [--streams 1,4]
-//                 [--decode-tokens 64] [--decode-context 64] [--threads 2]
+//   node peer.mjs --modules DIR --model FILE [--prompt-tokens 512,2048] [--streams 1,4] [--decode-tokens 64] [--threads 2]
 //
 // --modules is the folder whose node_modules holds node-llama-cpp: the package lives in the user's cache,
 // outside this repository, and a bare import would not find it there.
@@ -23,7 +22,6 @@ const { values: options } = parseArgs({
     "prompt-tokens": { type: "string", default: "512,2048" },
     "streams": { type: "string", default: "1,4" },
     "decode-tokens": { type: "string", default: "64" },
-    "decode-context": { type: "string", default: "64" },
     "threads": { type: "string", default: "2" },
   },
 });
@@ -43,7 +41,6 @@ for (const flag of ["modules", "model"]) {
 const promptLengths = numbers("prompt-tokens");
 const streamCounts = numbers("streams");
 const [decodeTokens] = numbers("decode-tokens");
-const [decodeContext] = numbers("decode-context");
 const [threads] = numbers("threads");
 
 const entry = createRequire(join(options.modules, "package.json")).resolve("node-llama-cpp");
@@ -124,16 +121,18 @@ async function measurePrompts() {
   await context.dispose();
 }
 
-async function measureStreams(streams) {
-  const context = await model.createContext({ contextSize: decodeContext + decodeTokens + 64, sequences: streams, threads });
+async function measureStreams(length, streams) {
+  const context = await model.createContext({ contextSize: length + decodeTokens + 64, sequences: streams, threads });
   const sequences = Array.from({ length: streams }, () => context.getSequence());
   let start = 0;
   const arrive = barrier(streams, () => (start = seconds()));
-  await Promise.all(sequences.map((sequence, i) => decode(sequence, prompt(decodeContext, i), decodeTokens, arrive)));
-  row("decode", { streams, prompt_tokens: decodeContext }, streams * decodeTokens / (seconds() - start));
+  await Promise.all(sequences.map((sequence, i) => decode(sequence, prompt(length, i), decodeTokens, arrive)));
+  row("decode", { prompt_tokens: length, streams }, streams * decodeTokens / (seconds() - start));
   await context.dispose();
 }
 
 await measurePrompts();
-for (const streams of streamCounts) await measureStreams(streams);
+for (const length of promptLengths) {
+  for (const streams of streamCounts) await measureStreams(length, streams);
+}
 await llama.dispose();
