@@ -72,9 +72,9 @@ def child_cpu_seconds():
     return used.ru_utime + used.ru_stime
 
 
-def run(name, argv, read, quiet_wait):
+def run(name, argv, read, args):
     """Runs one program to its end; its figures."""
-    wait_until_quiet(quiet_wait)
+    wait_until_quiet(args.quiet_wait)
     start, busy, own = time.monotonic(), machine_busy_seconds(), child_cpu_seconds()
     done = subprocess.run([str(word) for word in argv], stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
@@ -85,13 +85,16 @@ def run(name, argv, read, quiet_wait):
     took = time.monotonic() - start
     others = max(0, machine_busy_seconds() - busy - (child_cpu_seconds() - own)) / took / os.cpu_count()
     print(f"{name}: {took:.0f} s, others used {others:.0%} of the machine", file=sys.stderr, flush=True)
-    return found, others
+    return figures.Run(found, others)
 
 
 def machine_limits(args, bin_dir):
     """What the machine can do with as many threads."""
     wait_until_quiet(args.quiet_wait)
-    done = subprocess.run([bin_dir / "machine-limits", "--threads", str(args.threads)], stdout=subprocess.PIPE, check=True)
+    program = bin_dir / "machine-limits"
+    done = subprocess.run([program, "--threads", str(args.threads)], stdout=subprocess.PIPE)
+    if done.returncode != 0:
+        sys.exit(f"{program} did not measure this machine; leave --bin-dir out to have it built as it must be")
     return json.loads(done.stdout)
 
 
@@ -106,23 +109,23 @@ def main():
         peer.install(args.peer_dir)
     bin_dir = args.bin_dir.resolve() if args.bin_dir else build(not args.no_replica)
     limits = machine_limits(args, bin_dir)
-    peer_runs, own_runs, others = [], [], []
+    rounds = []
     for _ in range(args.rounds):
-        if not args.no_peer:
-            peer_runs.append(run(peer.NAME, peer.command(args.peer_dir, args, model), peer.read, args.quiet_wait))
-        if not args.no_replica:
-            own_runs.append(run("engine-replica", replica.command(bin_dir, args, model), replica.read, args.quiet_wait))
-    others = [share for _, share in [*peer_runs, *own_runs]]
-    print(figures.render(peer.NAME, [run for run, _ in peer_runs], [run for run, _ in own_runs]))
-    print(closing(args, model, limits, max(others)))
+        rounds.append(figures.Round(
+            None if args.no_peer else run(peer.NAME, peer.command(args.peer_dir, args, model), peer.read, args),
+            None if args.no_replica else run("engine-replica", replica.command(bin_dir, args, model), replica.read, args)))
+    rounds = figures.calm(rounds)
+    print(figures.render(peer.NAME, rounds))
+    print(closing(args, model, limits, rounds))
 
 
-def closing(args, model, limits, others):
+def closing(args, model, limits, rounds):
     """What the reader needs beside the table."""
     size = model.stat().st_size
+    others = max(run.others for pair in rounds for run in pair if run)
     return (
-        f"\n`{model.name}`, {size / 1e6:,.0f} MB, {args.threads} threads, {args.rounds} alternating rounds: medians "
-        f"(ranges). Other work used up to {others:.0%} of the machine.\n\n"
+        f"\n`{model.name}`, {size / 1e6:,.0f} MB, {args.threads} threads, {len(rounds)} of {args.rounds} alternating rounds: "
+        f"medians (ranges). Other work used up to {others:.0%} of the machine in these.\n\n"
         f"This machine's limits with {limits['threads']} threads: it reads memory at {limits['memory_read_gb_s']:.1f} "
         f"GB/s and multiply-adds f32 at {limits['f32_fma_gflop_s']:.0f} GFLOP/s. One stream reads the whole file for "
         f"each token, so that it cannot decode faster than {limits['memory_read_gb_s'] * 1e9 / size:,.0f} tok/s.")

@@ -1,9 +1,10 @@
 """The engine benchmark's figures as Markdown.
 
-A figure is (measure, prompt tokens, streams) -> value; a run of one system is a dictionary of figures.
+A figure is (measure, prompt tokens, streams) -> value.
 """
 
 from statistics import median
+from typing import NamedTuple
 
 # Measure -> (what the reader is told, unit, whether more is better)
 MEASURES = {
@@ -14,17 +15,44 @@ MEASURES = {
 }
 
 
-def render(peer_name, peer_runs, own_runs):
+# A round during which others used more of the machine than this is left out where there are better ones: a
+# program whose threads wait for each other by spinning loses far more than the share that is taken from it.
+OTHERS_SHARE_MAX = 0.05
+
+
+class Run(NamedTuple):
+    """One run of one system."""
+
+    figures: dict
+    # Share of the machine that other work used meanwhile.
+    others: float
+
+
+class Round(NamedTuple):
+    """A run of each system, one after the other; None for one that was left out."""
+
+    peer: Run | None
+    own: Run | None
+
+
+def calm(rounds):
+    """The rounds that other work left alone, or all where there are none."""
+    quiet = [pair for pair in rounds if all(run.others <= OTHERS_SHARE_MAX for run in pair if run)]
+    return quiet or rounds
+
+
+def render(peer_name, rounds):
     """The table: medians and ranges of both systems, and how many times as fast the replica is."""
-    keys = {key for run in [*peer_runs, *own_runs] for key in run}
+    peer, own = ([run.figures if run else {} for run in runs] for runs in zip(*rounds))
     lines = [f"| measure | unit | {peer_name} | engine-replica | times as fast |", "| --- | --- | --- | --- | --- |"]
     order = list(MEASURES)
+    keys = {key for run in [*peer, *own] for key in run}
     for key in sorted(keys, key=lambda key: (order.index(key[0]), key[1:])):
         measure, prompt, streams = key
         text, unit, more_is_better = MEASURES[measure]
         text = text.format(prompt=prompt, streams=streams, stream_word="stream" if streams == 1 else "streams")
-        ratio = times_as_fast(peer_runs, own_runs, key, more_is_better)
-        cells = [text, unit, cell(peer_runs, key), cell(own_runs, key), "–" if ratio is None else f"{ratio:.2f}"]
+        ratio = times_as_fast(peer, own, key, more_is_better)
+        cells = [text, unit, cell(peer, key), cell(own, key), "–" if ratio is None else f"{ratio:.2f}"]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -39,8 +67,8 @@ def cell(runs, key):
     return f"{median(values):,.1f} ({min(values):,.1f}–{max(values):,.1f})"
 
 
-def times_as_fast(peer_runs, own_runs, key, more_is_better):
-    """The median of the ratios of runs that followed each other: what slows the machine for a while slows both."""
-    pairs = [(own[key], peer[key]) for peer, own in zip(peer_runs, own_runs) if key in peer and key in own]
-    ratios = [own / peer if more_is_better else peer / own for own, peer in pairs if own > 0 and peer > 0]
+def times_as_fast(peer, own, key, more_is_better):
+    """The median of the rounds' ratios: what slows the machine for a while slows both."""
+    pairs = [(mine[key], theirs[key]) for theirs, mine in zip(peer, own) if key in theirs and key in mine]
+    ratios = [mine / theirs if more_is_better else theirs / mine for mine, theirs in pairs if mine > 0 and theirs > 0]
     return median(ratios) if ratios else None

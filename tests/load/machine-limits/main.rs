@@ -1,11 +1,12 @@
 //! Measures what this machine can do at most, to be read beside an engine's figures: how fast its threads
 //! together read memory and multiply-add 32-bit floats. Prints one JSON object.
 //!
-//! Built with `-C target-cpu=native`, else the compiler may not use the widest vectors that are there.
+//! Built for the very CPU that it runs on, else the compiler may not use the widest vectors that are there:
+//! `cargo rustc --release -p system-tests --bin machine-limits -- -C target-cpu=native`.
 #![forbid(unsafe_code)]
 
 use clap::Parser as _;
-use std::{hint::black_box, num::NonZeroUsize, thread};
+use std::{hint::black_box, num::NonZeroUsize, process::ExitCode, thread};
 use tokio::time::Instant;
 
 /// Threads at most: every one holds its own [`READ_BYTES`].
@@ -20,6 +21,9 @@ const FMA_STEPS: usize = 12_000_000;
 /// The best of so many tries counts: other work on the machine only ever slows one down.
 const TRIES: usize = 5;
 
+/// Whether `mul_add` is an instruction here; a call for each would be measured else.
+const HAS_MULTIPLY_ADD: bool = cfg!(any(target_feature = "fma", target_arch = "aarch64"));
+
 /// Memory read speed and f32 multiply-add speed of all threads together.
 #[derive(clap::Parser, Debug)]
 #[command(name = "machine-limits")]
@@ -30,7 +34,10 @@ struct Args {
 }
 
 #[expect(clippy::print_stdout, reason = "the result is this program's output")]
-fn main() {
+fn main() -> ExitCode {
+    if !HAS_MULTIPLY_ADD {
+        return refuse();
+    }
     let cpus = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let threads = Args::parse()
         .threads
@@ -52,6 +59,19 @@ fn main() {
         read_bytes / read_seconds / 1e9,
         operations / fma_seconds / 1e9
     );
+    ExitCode::SUCCESS
+}
+
+#[expect(
+    clippy::print_stderr,
+    reason = "a command-line program says here why it gave no result"
+)]
+fn refuse() -> ExitCode {
+    eprintln!(
+        "machine-limits: built without this CPU's multiply-add instructions; build it with\n  \
+         cargo rustc --release -p system-tests --bin machine-limits -- -C target-cpu=native"
+    );
+    ExitCode::FAILURE
 }
 
 /// Seconds that the fastest try took in which one thread for each of `inputs` ran `work` on it, all at once.
