@@ -38,6 +38,8 @@ def parse_args():
     parser.add_argument("--warmup", type=float, default=1.5, help="seconds of load before each (default: 1.5)")
     parser.add_argument("--modes", type=names(MODES), default=list(MODES), help=f"of {','.join(MODES)} (default: all)")
     parser.add_argument("--systems", type=names(SYSTEMS), default=SYSTEMS, help=f"of {','.join(SYSTEMS)} (default: all)")
+    parser.add_argument("--no-session-header", action="store_true",
+                        help="send no x-session-id, so that the gateway has only the conversations to go by")
     parser.add_argument("--bin-dir", type=Path, help="where the programs are (default: build them, cargo --release)")
     parser.add_argument("--quiet-wait", type=float, default=20,
                         help="longest wait for a quiet machine before a measurement, in seconds (default: 20)")
@@ -70,6 +72,8 @@ def measure(args, bin_dir, mode, system, mock, proxy, seed):
     watch = {"proxy": proxy.pids() if proxy else [], "mock": mock.pids()}
     argv = [bin_dir / "loadgen", "--targets", systems.targets(system), "--mode", mode, "--seed", seed,
             "--secs", args.secs * share, "--warmup", args.warmup]
+    if args.no_session_header:
+        argv.append("--no-session-header")
     for name, pids in watch.items():
         argv += ["--watch", f"{name}={'+'.join(map(str, pids))}"]
     done = subprocess.run([str(word) for word in argv], stdout=subprocess.PIPE, check=True)
