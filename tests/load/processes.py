@@ -59,13 +59,18 @@ class Process:
         return self.log.read_text(errors="replace")[-1500:].strip() or "(it printed nothing)"
 
     def wait_until(self, ready, what, seconds=30):
-        """Returns when `ready()` is true; says what went wrong when that does not come about."""
+        """Returns this process when `ready()` is true; ends it and says what went wrong when that does not come."""
         end = time.monotonic() + seconds
-        while time.monotonic() < end and self.child.poll() is None:
-            if ready():
-                return
-            time.sleep(0.1)
+        try:
+            while time.monotonic() < end and self.child.poll() is None:
+                if ready():
+                    return self
+                time.sleep(0.1)
+        except BaseException:
+            self.stop()
+            raise
         state = "ended" if self.child.poll() is not None else f"was not ready after {seconds} s"
+        self.stop()
         sys.exit(f"{what} {state}; its last words in {self.log}:\n{self.last_words()}")
 
     def stop(self):

@@ -73,8 +73,8 @@ def ports_must_be_free():
 def start_replicas(bin_dir, scratch):
     """The mock replicas, one process for all."""
     mock = Process([bin_dir / "mock-upstream", *REPLICA_PORTS], scratch / "mock-upstream.log")
-    mock.wait_until(lambda: fetch(f"http://127.0.0.1:{REPLICA_PORTS[0]}/health")[0] == 200, "mock-upstream")
-    return mock
+    url = f"http://127.0.0.1:{REPLICA_PORTS[0]}/health"
+    return mock.wait_until(lambda: fetch(url)[0] == 200, "mock-upstream")
 
 
 def start_nginx(scratch, cpus):
@@ -101,12 +101,7 @@ def start_gateway(bin_dir, scratch):
 def answering(process, name, port):
     """`process`, once it passes a question on."""
     url = f"http://127.0.0.1:{port}/v1/chat/completions"
-    try:
-        process.wait_until(lambda: fetch(url, QUESTION)[0] == 200, name)
-    except BaseException:
-        process.stop()
-        raise
-    return process
+    return process.wait_until(lambda: fetch(url, QUESTION)[0] == 200, name)
 
 
 def targets(system):
