@@ -71,7 +71,7 @@ class Process:
             raise
         state = "ended" if self.child.poll() is not None else f"was not ready after {seconds} s"
         self.stop()
-        sys.exit(f"{what} {state}; its last words in {self.log}:\n{self.last_words()}")
+        sys.exit(f"{what} {state}; its last words:\n{self.last_words()}")
 
     def stop(self):
         """Ends it and the others of its session, each by its pid."""
