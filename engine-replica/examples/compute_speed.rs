@@ -1,6 +1,7 @@
 //! How fast the CPU backend computes a model of SmolLM2-135M's shape with random `Q4_1` weights: no files needed.
 //!
-//! `cargo run --profile checked -p engine-replica --example compute_speed [threads]`
+//! `cargo run --profile checked -p engine-replica --example compute_speed [threads [rows]]`; with `rows` only steps of
+//! so many rows a stream.
 //!
 //! Sketch to read it by: 0.27 GFLOP a token in the linear layers (0.21 without the output), 84 MB of packed weights
 //! read a decode step.
@@ -20,7 +21,7 @@ const INNER: usize = 1_536;
 const VOCAB: usize = 49_152;
 const ROWS_MAX: usize = 512;
 const KV_BLOCKS: usize = 600;
-const REPEATS: usize = 5;
+const REPEATS: usize = 9;
 
 /// The same bytes under every name: numbers do not change the time.
 struct Random {
@@ -103,6 +104,7 @@ fn cpu_seconds() -> f64 {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let threads = std::env::args().nth(1).map(|t| t.parse()).transpose()?;
+    let only: Option<usize> = std::env::args().nth(2).map(|t| t.parse()).transpose()?;
     let config = ModelConfig {
         family: Family::Llama,
         vocab: VOCAB,
@@ -133,6 +135,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         (1, 512, 0),
         (1, 512, 1_536),
     ] {
+        if only.is_some_and(|only| only != rows) {
+            continue;
+        }
         let (seconds, cpu) = step_seconds(&mut *model, (streams, rows, context))?;
         let per_second = (streams * rows) as f64 / seconds;
         println!(

@@ -20,6 +20,9 @@ use super::tile::accumulate;
 const PANEL_STRIPS: usize = 2;
 const STRIPS_MAX: usize = 4;
 
+/// Rows of the tallest tile.
+const TILE_MAX: usize = 12;
+
 /// Tasks that each thread finds, at most: enough that one put aside by the system delays the loop little.
 const TASKS_PER_THREAD: usize = 16;
 
@@ -127,17 +130,29 @@ fn pack(pool: &mut Pool, rows: usize, height_max: usize, x: &HostBuffer, packed:
         let height = range.len() / cols;
         // SAFETY: each task has its own range.
         let to = unsafe { shared.part(0, range) };
-        for r in 0..height {
-            let row = tile * height_max + r;
-            if row < rows {
-                for (to, &from) in to.chunks_exact_mut(height).zip(x.row(row)) {
-                    to[r] = from;
-                }
-            } else {
-                to.chunks_exact_mut(height).for_each(|to| to[r] = 0.0);
-            }
+        match height {
+            1 => pack_tile::<1>(rows, tile * height_max, x, to),
+            2 => pack_tile::<2>(rows, tile * height_max, x, to),
+            4 => pack_tile::<4>(rows, tile * height_max, x, to),
+            6 => pack_tile::<6>(rows, tile * height_max, x, to),
+            8 => pack_tile::<8>(rows, tile * height_max, x, to),
+            _ => pack_tile::<TILE_MAX>(rows, tile * height_max, x, to),
         }
     });
+}
+
+/// One tile, from row `first` on.
+fn pack_tile<const R: usize>(rows: usize, first: usize, x: &HostBuffer, to: &mut [f32]) {
+    let to = to.as_chunks_mut::<R>().0;
+    let taken: [&[f32]; R] = std::array::from_fn(|r| {
+        let row = first + r;
+        if row < rows { x.row(row) } else { &[] }
+    });
+    for (k, to) in to.iter_mut().enumerate() {
+        for r in 0..R {
+            to[r] = taken[r].get(k).copied().unwrap_or(0.0);
+        }
+    }
 }
 
 /// Cuts the strips of all parts into about `tasks_max` tasks or fewer, none across two parts.
@@ -237,9 +252,9 @@ impl Task<'_> {
             (2, true) if left >= 4 => self.times::<L, U, 2, 4>(lanes, tile, at),
             (4, true) if left >= 2 => self.times::<L, U, 4, 2>(lanes, tile, at),
             (8, true) if left >= 2 => self.times::<L, U, 8, 2>(lanes, tile, at),
-            (12, true) if left >= 2 => self.times::<L, U, 12, 2>(lanes, tile, at),
+            (TILE_MAX, true) if left >= 2 => self.times::<L, U, TILE_MAX, 2>(lanes, tile, at),
             (8, true) => self.times::<L, U, 8, 1>(lanes, tile, at),
-            (12, true) => self.times::<L, U, 12, 1>(lanes, tile, at),
+            (TILE_MAX, true) => self.times::<L, U, TILE_MAX, 1>(lanes, tile, at),
             (1, false) if left >= 2 => self.times::<L, U, 1, 2>(lanes, tile, at),
             (6, false) => self.times::<L, U, 6, 1>(lanes, tile, at),
             (4, _) => self.times::<L, U, 4, 1>(lanes, tile, at),
