@@ -32,7 +32,12 @@ struct Random {
 impl TensorSource for Random {
     fn tensor(&self, name: &str) -> Option<TensorView<'_>> {
         if name.ends_with("norm.weight") {
-            return Some(TensorView { dtype: DType::F32, rows: 1, cols: HIDDEN, data: &self.ones });
+            return Some(TensorView {
+                dtype: DType::F32,
+                rows: 1,
+                cols: HIDDEN,
+                data: &self.ones,
+            });
         }
         let (rows, cols) = match name.rsplit('.').nth(1)? {
             "embed_tokens" => (VOCAB, HIDDEN),
@@ -42,7 +47,12 @@ impl TensorSource for Random {
             _ => (HIDDEN, INNER),
         };
         let data = &self.quantised[..DType::Q4_1.bytes(rows * cols)];
-        Some(TensorView { dtype: DType::Q4_1, rows, cols, data })
+        Some(TensorView {
+            dtype: DType::Q4_1,
+            rows,
+            cols,
+            data,
+        })
     }
 }
 
@@ -68,12 +78,16 @@ fn step_seconds(
     model: &mut dyn StepModel,
     (streams, rows, context): (usize, usize, usize),
 ) -> Result<(f64, f64), Box<dyn Error>> {
-    let tokens: Vec<u32> = (0..(streams * rows) as u32).map(|t| t * 7 % VOCAB as u32).collect();
-    let positions: Vec<u32> =
-        (0..streams).flat_map(|_| (context..context + rows).map(|p| p as u32)).collect();
+    let tokens: Vec<u32> = (0..(streams * rows) as u32)
+        .map(|t| t * 7 % VOCAB as u32)
+        .collect();
+    let positions: Vec<u32> = (0..streams)
+        .flat_map(|_| (context..context + rows).map(|p| p as u32))
+        .collect();
     let blocks = (context + rows).div_ceil(16) as u32;
-    let tables: Vec<Vec<u32>> =
-        (0..streams as u32).map(|s| (s * blocks..(s + 1) * blocks).collect()).collect();
+    let tables: Vec<Vec<u32>> = (0..streams as u32)
+        .map(|s| (s * blocks..(s + 1) * blocks).collect())
+        .collect();
     let sequences: Vec<_> = tables
         .iter()
         .enumerate()
@@ -83,7 +97,11 @@ fn step_seconds(
             wants_logits: true,
         })
         .collect();
-    let batch = StepBatch { tokens: &tokens, positions: &positions, sequences: &sequences };
+    let batch = StepBatch {
+        tokens: &tokens,
+        positions: &positions,
+        sequences: &sequences,
+    };
     let mut logits = Vec::new();
     let mut seconds = Vec::new();
     let cpu = cpu_seconds();
@@ -120,7 +138,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         rms_eps: 1e-5,
         tied_output: true,
     };
-    let capacity = Capacity { rows_max: ROWS_MAX, kv_blocks: KV_BLOCKS };
+    let capacity = Capacity {
+        rows_max: ROWS_MAX,
+        kv_blocks: KV_BLOCKS,
+    };
     let start = Instant::now();
     let mut model = load(&config, &random(), BackendChoice::Cpu { threads }, capacity)?;
     println!("packed in {:.2} s", start.elapsed().as_secs_f64());

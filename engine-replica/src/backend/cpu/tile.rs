@@ -1,4 +1,8 @@
 //! The one inner loop: R activation rows times S strips of weights, all sums in registers.
+#![expect(
+    clippy::needless_range_loop,
+    reason = "loops over register arrays have constant bounds, and plain indices unroll best"
+)]
 
 use super::lanes::Lanes;
 use super::strips::Unit;
