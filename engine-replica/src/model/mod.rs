@@ -63,5 +63,10 @@ fn on<B: Backend>(
     capacity: Capacity,
 ) -> Result<Box<dyn StepModel>, ModelError> {
     let weights = build(config, tensors, &mut backend)?;
-    Ok(Box::new(LoadedModel::new(backend, config.clone(), weights, capacity)?))
+    Ok(Box::new(LoadedModel::new(
+        backend,
+        config.clone(),
+        weights,
+        capacity,
+    )?))
 }

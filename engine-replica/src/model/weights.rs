@@ -84,7 +84,11 @@ impl fmt::Display for Problem {
             Self::Missing { name, expected } => {
                 write!(f, "`{name}` is missing, expected shape {expected:?}")
             }
-            Self::Shape { name, found, expected } => {
+            Self::Shape {
+                name,
+                found,
+                expected,
+            } => {
                 write!(f, "`{name}` has shape {found:?}, expected {expected:?}")
             }
             Self::Bytes { name, what } => write!(f, "`{name}` {what}"),
@@ -96,8 +100,11 @@ impl fmt::Display for Problem {
 const PROBLEMS_SHOWN_MAX: usize = 20;
 
 fn list(problems: &[Problem]) -> String {
-    let mut lines: Vec<String> =
-        problems.iter().take(PROBLEMS_SHOWN_MAX).map(Problem::to_string).collect();
+    let mut lines: Vec<String> = problems
+        .iter()
+        .take(PROBLEMS_SHOWN_MAX)
+        .map(Problem::to_string)
+        .collect();
     if let more @ 1.. = problems.len().saturating_sub(PROBLEMS_SHOWN_MAX) {
         lines.push(format!("and {more} more"));
     }
@@ -106,7 +113,11 @@ fn list(problems: &[Problem]) -> String {
 
 /// The heads that a config describes.
 pub(super) fn heads_of(config: &ModelConfig) -> HeadShape {
-    HeadShape { heads: config.heads, kv_heads: config.kv_heads, head_dim: config.head_dim }
+    HeadShape {
+        heads: config.heads,
+        kv_heads: config.kv_heads,
+        head_dim: config.head_dim,
+    }
 }
 
 /// Checks every tensor that the config's family needs, then uploads them all.
@@ -116,7 +127,10 @@ pub fn build<B: Backend>(
     backend: &mut B,
 ) -> Result<Weights<B>, ModelError> {
     check_config(config)?;
-    let mut finder = Finder { tensors, problems: Vec::new() };
+    let mut finder = Finder {
+        tensors,
+        problems: Vec::new(),
+    };
     let found = find(config, &mut finder);
     match found {
         Some(views) if finder.problems.is_empty() => Ok(upload(&views, backend)?),
@@ -137,16 +151,26 @@ fn check_config(config: &ModelConfig) -> Result<(), ModelError> {
         ("context_max", config.context_max),
     ];
     let zero = sizes.iter().filter(|(_, size)| *size == 0);
-    let mut problems: Vec<Problem> =
-        zero.map(|(name, _)| Problem::Config(format!("{name} is 0, expected at least 1"))).collect();
+    let mut problems: Vec<Problem> = zero
+        .map(|(name, _)| Problem::Config(format!("{name} is 0, expected at least 1")))
+        .collect();
     if config.kv_heads > 0 && !config.heads.is_multiple_of(config.kv_heads) {
         let (heads, kv) = (config.heads, config.kv_heads);
-        problems.push(Problem::Config(format!("kv_heads {kv} does not divide heads {heads}")));
+        problems.push(Problem::Config(format!(
+            "kv_heads {kv} does not divide heads {heads}"
+        )));
     }
     if !config.head_dim.is_multiple_of(2) {
-        problems.push(Problem::Config(format!("head_dim {} is not even", config.head_dim)));
+        problems.push(Problem::Config(format!(
+            "head_dim {} is not even",
+            config.head_dim
+        )));
     }
-    if problems.is_empty() { Ok(()) } else { Err(ModelError::Checkpoint(problems)) }
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(ModelError::Checkpoint(problems))
+    }
 }
 
 /// Every tensor of the model, still in its file.
@@ -183,7 +207,11 @@ impl<'a> Finder<'a> {
         };
         let found = (view.rows, view.cols);
         if found != expected {
-            self.problems.push(Problem::Shape { name, found, expected });
+            self.problems.push(Problem::Shape {
+                name,
+                found,
+                expected,
+            });
             return None;
         }
         let quantised = matches!(view.dtype, DType::Q8_0 | DType::Q4_0 | DType::Q4_1);
@@ -207,7 +235,9 @@ impl<'a> Finder<'a> {
 fn find<'a>(config: &ModelConfig, finder: &mut Finder<'a>) -> Option<Views<'a>> {
     let (vocab, hidden) = (config.vocab, config.hidden);
     let embedding = finder.get("model.embed_tokens.weight", vocab, hidden);
-    let layers: Vec<_> = (0..config.layers).map(|i| find_layer(config, finder, i)).collect();
+    let layers: Vec<_> = (0..config.layers)
+        .map(|i| find_layer(config, finder, i))
+        .collect();
     let norm = finder.get("model.norm.weight", 1, hidden);
     let output = (!config.tied_output).then(|| finder.get("lm_head.weight", vocab, hidden));
     Some(Views {
@@ -261,13 +291,19 @@ fn find_layer<'a>(
 }
 
 fn upload<B: Backend>(views: &Views<'_>, backend: &mut B) -> Result<Weights<B>, BackendError> {
-    let layers = views.layers.iter().map(|layer| upload_layer(layer, backend));
+    let layers = views
+        .layers
+        .iter()
+        .map(|layer| upload_layer(layer, backend));
     let layers = layers.collect::<Result<_, _>>()?;
     Ok(Weights {
         embedding: backend.upload_matrix(&[views.embedding])?,
         layers,
         norm: vector(&views.norm, backend)?,
-        output: views.output.map(|view| backend.upload_matrix(&[view])).transpose()?,
+        output: views
+            .output
+            .map(|view| backend.upload_matrix(&[view]))
+            .transpose()?,
     })
 }
 

@@ -3,7 +3,10 @@
 //! Up to one tile of rows, weights are dequantised on their way into the sums. With more rows a pair of strips is
 //! dequantised once into a panel that stays in the cache while all tiles pass over it. Either way each output is the
 //! same chain of fused multiply-adds, so neither the number of rows nor the split among threads shows in it.
-#![expect(unsafe_code, reason = "threads write disjoint columns; A4 allows it in backend/cpu")]
+#![expect(
+    unsafe_code,
+    reason = "threads write disjoint columns; A4 allows it in backend/cpu"
+)]
 
 use std::sync::{Mutex, PoisonError};
 
@@ -34,7 +37,10 @@ pub(super) struct Scratch {
 
 impl Scratch {
     pub(super) fn new(threads: usize) -> Self {
-        Self { tiles: Vec::new(), panels: (0..threads).map(|_| Mutex::default()).collect() }
+        Self {
+            tiles: Vec::new(),
+            panels: (0..threads).map(|_| Mutex::default()).collect(),
+        }
     }
 }
 
@@ -69,9 +75,18 @@ impl<'a> Tiles<'a> {
     fn get(&self, index: usize) -> Tile<'a> {
         let row = index * self.height_max;
         let last = index + 1 == self.count();
-        let height = if last { self.height_last } else { self.height_max };
+        let height = if last {
+            self.height_last
+        } else {
+            self.height_max
+        };
         let floats = &self.floats[row * self.cols..][..height * self.cols];
-        Tile { floats, height, row, rows: height.min(self.rows - row) }
+        Tile {
+            floats,
+            height,
+            row,
+            rows: height.min(self.rows - row),
+        }
     }
 }
 
@@ -105,14 +120,30 @@ pub(super) fn matmul(
         pack(pool, rows, height_max, x, &mut packed[..tiled_rows * cols]);
         &packed[..tiled_rows * cols]
     };
-    let tiles = Tiles { floats, cols, rows, height_max, height_last };
-    let job = Job { tiles, out: SharedRows::new(out) };
+    let tiles = Tiles {
+        floats,
+        cols,
+        rows,
+        height_max,
+        height_last,
+    };
+    let job = Job {
+        tiles,
+        out: SharedRows::new(out),
+    };
     let tasks = split(weight, pool.threads() * TASKS_PER_THREAD);
     let panels = &scratch.panels;
     pool.run(tasks.len(), &|task, thread| {
         let (part, strips) = &tasks[task];
-        let mut panel = panels[thread].lock().unwrap_or_else(PoisonError::into_inner);
-        isa.run(Task { job: &job, part, strips: strips.clone(), panel: &mut panel });
+        let mut panel = panels[thread]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        isa.run(Task {
+            job: &job,
+            part,
+            strips: strips.clone(),
+            panel: &mut panel,
+        });
     });
 }
 
@@ -142,7 +173,11 @@ fn pack(pool: &mut Pool, rows: usize, height_max: usize, x: &HostBuffer, packed:
 
 /// Cuts the strips of all parts into about `tasks_max` tasks or fewer, none across two parts.
 fn split(weight: &Matrix, tasks_max: usize) -> Vec<(&Part, std::ops::Range<usize>)> {
-    let total: usize = weight.parts.iter().map(|part| part.rows.div_ceil(LANES)).sum();
+    let total: usize = weight
+        .parts
+        .iter()
+        .map(|part| part.rows.div_ceil(LANES))
+        .sum();
     let each = total.div_ceil(tasks_max).next_multiple_of(STRIPS_MAX);
     let mut tasks = Vec::with_capacity(tasks_max + weight.parts.len());
     for part in &weight.parts {
@@ -297,4 +332,3 @@ fn expand<L: Lanes, U: Unit>(lanes: L, units: &[U], panel: &mut [[f32; LANES]]) 
         }
     }
 }
-

@@ -49,7 +49,12 @@ impl Cpu {
         let pool = Pool::new(threads);
         let matmul = matmul::Scratch::new(pool.threads());
         let attention = (0..pool.threads()).map(|_| Default::default()).collect();
-        Self { pool, isa, matmul, attention }
+        Self {
+            pool,
+            isa,
+            matmul,
+            attention,
+        }
     }
 }
 
@@ -102,7 +107,11 @@ impl Backend for Cpu {
         let (isa, width) = (self.isa, out.width);
         each_row(&mut self.pool, rows, width, out, &|row, out| {
             out.copy_from_slice(x.row(row));
-            isa.run(Normalise { x: out, weight, eps });
+            isa.run(Normalise {
+                x: out,
+                weight,
+                eps,
+            });
         });
     }
 
@@ -114,7 +123,13 @@ impl Backend for Cpu {
     }
 
     fn matmul(&mut self, rows: usize, weight: &Matrix, x: &HostBuffer, out: &mut HostBuffer) {
-        matmul::matmul((&mut self.pool, self.isa, &mut self.matmul), rows, weight, x, out);
+        matmul::matmul(
+            (&mut self.pool, self.isa, &mut self.matmul),
+            rows,
+            weight,
+            x,
+            out,
+        );
     }
 
     fn qk_norm(

@@ -12,7 +12,10 @@ use replica_core::BLOCK_TOKENS;
 fn backends() -> impl Iterator<Item = (String, Cpu)> {
     Isa::available().into_iter().flat_map(|isa| {
         [1, 2, 5].map(|threads| {
-            (format!("{isa:?} with {threads} threads"), Cpu::with_isa(Some(threads), isa))
+            (
+                format!("{isa:?} with {threads} threads"),
+                Cpu::with_isa(Some(threads), isa),
+            )
         })
     })
 }
@@ -36,11 +39,24 @@ fn buffer<B: Backend>(b: &mut B, rows: usize, values: &[f32]) -> B::Buffer {
     let width = values.len() / rows;
     // Rows are looked up in a table of the values: activations have no other way in.
     let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-    let table = Tensor { dtype: DType::F32, rows, cols: width, data: bytes };
+    let table = Tensor {
+        dtype: DType::F32,
+        rows,
+        cols: width,
+        data: bytes,
+    };
     let table = b.upload_matrix(&[table.view()]).unwrap();
     let tokens: Vec<u32> = (0..rows as u32).collect();
-    let sequences = [StepSequence { rows: 0..rows, block_table: &[], wants_logits: false }];
-    let batch = StepBatch { tokens: &tokens, positions: &tokens, sequences: &sequences };
+    let sequences = [StepSequence {
+        rows: 0..rows,
+        block_table: &[],
+        wants_logits: false,
+    }];
+    let batch = StepBatch {
+        tokens: &tokens,
+        positions: &tokens,
+        sequences: &sequences,
+    };
     let step = b.upload_step(&batch).unwrap();
     let mut buffer = b.new_buffer(rows, width).unwrap();
     b.embed(&table, &step, &mut buffer);
@@ -78,9 +94,20 @@ const ROW_COUNTS: [usize; 11] = [1, 2, 3, 4, 6, 7, 8, 12, 13, 31, 33];
 fn matmul_equals_the_reference_for_every_type_and_shape() {
     let mut random = Random(1);
     for dtype in DTYPES {
-        for (outputs, cols) in [(1, 1usize), (16, 32), (31, 33), (33, 64), (80, 31), (257, 96)] {
+        for (outputs, cols) in [
+            (1, 1usize),
+            (16, 32),
+            (31, 33),
+            (33, 64),
+            (80, 31),
+            (257, 96),
+        ] {
             let quantised = dtype.bytes(QUANT_BLOCK) < 2 * QUANT_BLOCK;
-            let cols = if quantised { cols.next_multiple_of(QUANT_BLOCK) } else { cols };
+            let cols = if quantised {
+                cols.next_multiple_of(QUANT_BLOCK)
+            } else {
+                cols
+            };
             for rows in ROW_COUNTS {
                 let parts = vec![random.tensor(dtype, outputs, cols, 1.0)];
                 let x = random.floats(rows * cols);
@@ -96,7 +123,14 @@ fn matmul_of_many_rows_equals_the_reference() {
     let mut random = Random(2);
     let parts = vec![random.tensor(DType::Q4_1, 100, 64, 1.0)];
     let x = random.floats(257 * 64);
-    check(&Matmul { parts, rows: 257, x }, "257 rows");
+    check(
+        &Matmul {
+            parts,
+            rows: 257,
+            x,
+        },
+        "257 rows",
+    );
 }
 
 #[test]
@@ -124,7 +158,12 @@ fn a_row_of_nan_or_infinity_leaves_the_other_rows_alone() {
             x[32..64].fill(broken);
             for (name, mut cpu) in backends() {
                 let run = |b: &mut Cpu, x: Vec<f32>| {
-                    Matmul { parts: vec![weight.clone()], rows, x }.run(b)
+                    Matmul {
+                        parts: vec![weight.clone()],
+                        rows,
+                        x,
+                    }
+                    .run(b)
                 };
                 let (want, mut got) = (run(&mut cpu, clean.clone()), run(&mut cpu, x.clone()));
                 got[40..80].copy_from_slice(&want[40..80]);
@@ -179,8 +218,11 @@ impl Case for RowWise {
                 let (cos, sin) = (b.upload_vector(&self.weight).unwrap(), weight);
                 let positions: Vec<u32> = (0..rows as u32).map(|p| p % 7).collect();
                 let tokens = vec![0; rows];
-                let batch =
-                    StepBatch { tokens: &tokens, positions: &positions, sequences: &[] };
+                let batch = StepBatch {
+                    tokens: &tokens,
+                    positions: &positions,
+                    sequences: &[],
+                };
                 let step = b.upload_step(&batch).unwrap();
                 b.rope(&step, &RopeTable { cos, sin, style }, heads, &mut x);
             }
@@ -198,7 +240,16 @@ fn check_rows(rows: usize, width: usize, weights: usize, op: RowOp) {
     values[0] = f32::INFINITY;
     values[rows * width / 2] = f32::NAN;
     let weight = random.floats(weights);
-    check(&RowWise { rows, width, values, weight, op }, &format!("{op:?} ({rows}, {width})"));
+    check(
+        &RowWise {
+            rows,
+            width,
+            values,
+            weight,
+            op,
+        },
+        &format!("{op:?} ({rows}, {width})"),
+    );
 }
 
 #[test]
@@ -211,7 +262,11 @@ fn row_operations_equal_the_reference() {
         }
     }
     for (heads, kv_heads, head_dim) in [(4, 2, 16), (3, 3, 6), (8, 1, 40)] {
-        let shape = HeadShape { heads, kv_heads, head_dim };
+        let shape = HeadShape {
+            heads,
+            kv_heads,
+            head_dim,
+        };
         for rows in [1, 300] {
             check_rows(rows, shape.qkv_width(), head_dim, RowOp::QkNorm(shape));
             for style in [RopeStyle::Half, RopeStyle::Interleaved] {
@@ -229,7 +284,11 @@ fn embedding_reads_every_type_exactly() {
         fn run<B: Backend>(&self, b: &mut B) -> Vec<f32> {
             let table = b.upload_matrix(&[self.0.view()]).unwrap();
             let positions = vec![0; self.1.len()];
-            let batch = StepBatch { tokens: &self.1, positions: &positions, sequences: &[] };
+            let batch = StepBatch {
+                tokens: &self.1,
+                positions: &positions,
+                sequences: &[],
+            };
             let step = b.upload_step(&batch).unwrap();
             let mut out = b.new_buffer(self.1.len(), self.0.cols).unwrap();
             b.embed(&table, &step, &mut out);
@@ -239,7 +298,10 @@ fn embedding_reads_every_type_exactly() {
     let mut random = Random(5);
     for dtype in DTYPES {
         let tokens = vec![0, 36, 16, 15, 36, 7];
-        check(&Embed(random.tensor(dtype, 37, 64, 3.0), tokens), &format!("{dtype:?}"));
+        check(
+            &Embed(random.tensor(dtype, 37, 64, 3.0), tokens),
+            &format!("{dtype:?}"),
+        );
     }
 }
 
@@ -258,9 +320,16 @@ impl Case for Attention {
         let blocks = totals.map(|t| t.div_ceil(BLOCK_TOKENS));
         // Ids are handed out from the far end, alternating.
         let pool_blocks = 2 * blocks[0].max(blocks[1]) + 2;
-        let tables: [Vec<u32>; 2] =
-            [0, 1].map(|s| (0..blocks[s]).map(|i| (pool_blocks - 1 - 2 * i - s) as u32).collect());
-        let shape = KvShape { layers: 2, blocks: pool_blocks, heads: self.shape };
+        let tables: [Vec<u32>; 2] = [0, 1].map(|s| {
+            (0..blocks[s])
+                .map(|i| (pool_blocks - 1 - 2 * i - s) as u32)
+                .collect()
+        });
+        let shape = KvShape {
+            layers: 2,
+            blocks: pool_blocks,
+            heads: self.shape,
+        };
         let mut pool = b.new_kv_pool(shape).unwrap();
         let mut done = [0; 2];
         let mut result = Vec::new();
@@ -275,11 +344,18 @@ impl Case for Attention {
                 .into_iter()
                 .zip(&tables)
                 .filter(|(rows, _)| !rows.is_empty())
-                .map(|(rows, table)| StepSequence { rows, block_table: table, wants_logits: true })
+                .map(|(rows, table)| StepSequence {
+                    rows,
+                    block_table: table,
+                    wants_logits: true,
+                })
                 .collect();
             let tokens = vec![0; rows];
-            let batch =
-                StepBatch { tokens: &tokens, positions: &positions, sequences: &sequences };
+            let batch = StepBatch {
+                tokens: &tokens,
+                positions: &positions,
+                sequences: &sequences,
+            };
             let step = b.upload_step(&batch).unwrap();
             let qkv = random.floats(rows * self.shape.qkv_width());
             let qkv = buffer(b, rows, &qkv);
@@ -295,16 +371,35 @@ impl Case for Attention {
 
 #[test]
 fn attention_equals_the_reference_for_any_heads_and_chunks() {
-    let shapes = [(9, 3, 64), (4, 4, 16), (2, 1, 6), (8, 1, 40), (5, 5, 128), (3, 1, 80), (12, 2, 20)];
+    let shapes = [
+        (9, 3, 64),
+        (4, 4, 16),
+        (2, 1, 6),
+        (8, 1, 40),
+        (5, 5, 128),
+        (3, 1, 80),
+        (12, 2, 20),
+    ];
     for (seed, (heads, kv_heads, head_dim)) in shapes.into_iter().enumerate() {
-        let shape = HeadShape { heads, kv_heads, head_dim };
+        let shape = HeadShape {
+            heads,
+            kv_heads,
+            head_dim,
+        };
         for chunks in [
             vec![[1, 0], [1, 1], [1, 1]],
             vec![[15, 2], [1, 31], [1, 1], [34, 0]],
             vec![[70, 5], [1, 90], [1, 1]],
         ] {
             let what = format!("{shape:?} in {chunks:?}");
-            check(&Attention { shape, chunks, seed: seed as u64 }, &what);
+            check(
+                &Attention {
+                    shape,
+                    chunks,
+                    seed: seed as u64,
+                },
+                &what,
+            );
         }
     }
 }
@@ -312,19 +407,35 @@ fn attention_equals_the_reference_for_any_heads_and_chunks() {
 #[test]
 fn attention_reads_nothing_past_a_rows_own_position() {
     // The block is written full of NaN first, then its first positions with numbers.
-    let shape = HeadShape { heads: 6, kv_heads: 2, head_dim: 16 };
+    let shape = HeadShape {
+        heads: 6,
+        kv_heads: 2,
+        head_dim: 16,
+    };
     struct Stale(HeadShape);
     impl Case for Stale {
         fn run<B: Backend>(&self, b: &mut B) -> Vec<f32> {
             let heads = self.0;
-            let mut pool = b.new_kv_pool(KvShape { layers: 1, blocks: 3, heads }).unwrap();
+            let mut pool = b
+                .new_kv_pool(KvShape {
+                    layers: 1,
+                    blocks: 3,
+                    heads,
+                })
+                .unwrap();
             let mut step_of = |b: &mut B, start: u32, rows: usize, value: Option<f32>| {
                 let positions: Vec<u32> = (start..start + rows as u32).collect();
                 let tokens = vec![0; rows];
-                let sequences =
-                    [StepSequence { rows: 0..rows, block_table: &[2, 0], wants_logits: true }];
-                let batch =
-                    StepBatch { tokens: &tokens, positions: &positions, sequences: &sequences };
+                let sequences = [StepSequence {
+                    rows: 0..rows,
+                    block_table: &[2, 0],
+                    wants_logits: true,
+                }];
+                let batch = StepBatch {
+                    tokens: &tokens,
+                    positions: &positions,
+                    sequences: &sequences,
+                };
                 let step = b.upload_step(&batch).unwrap();
                 let count = rows * heads.qkv_width();
                 let qkv = value.map_or_else(|| Random(6).floats(count), |v| vec![v; count]);

@@ -1,5 +1,8 @@
 //! `Lanes` in two 256-bit registers.
-#![expect(unsafe_code, reason = "vector instructions; A4 allows them in backend/cpu")]
+#![expect(
+    unsafe_code,
+    reason = "vector instructions; A4 allows them in backend/cpu"
+)]
 
 use std::arch::x86_64::*;
 
@@ -73,7 +76,10 @@ impl Lanes for Avx2 {
         let at: *const __m128i = from.as_ptr().cast();
         // SAFETY: `from` is 32 readable bytes at any alignment; `self` proves F16C.
         unsafe {
-            (_mm256_cvtph_ps(_mm_loadu_si128(at)), _mm256_cvtph_ps(_mm_loadu_si128(at.add(1))))
+            (
+                _mm256_cvtph_ps(_mm_loadu_si128(at)),
+                _mm256_cvtph_ps(_mm_loadu_si128(at.add(1))),
+            )
         }
     }
 
@@ -116,7 +122,10 @@ impl Lanes for Avx2 {
             let mask = _mm256_set1_epi32(15);
             let low = _mm256_cvtepi32_ps(_mm256_and_si256(words.0, mask));
             let high = _mm256_cvtepi32_ps(_mm256_and_si256(words.1, mask));
-            let rest = (_mm256_srli_epi32::<4>(words.0), _mm256_srli_epi32::<4>(words.1));
+            let rest = (
+                _mm256_srli_epi32::<4>(words.0),
+                _mm256_srli_epi32::<4>(words.1),
+            );
             ((low, high), rest)
         }
     }
@@ -124,7 +133,12 @@ impl Lanes for Avx2 {
     #[inline(always)]
     fn fma(self, a: F, b: F, c: F) -> F {
         // SAFETY: `self` proves that the machine has FMA.
-        unsafe { (_mm256_fmadd_ps(a.0, b.0, c.0), _mm256_fmadd_ps(a.1, b.1, c.1)) }
+        unsafe {
+            (
+                _mm256_fmadd_ps(a.0, b.0, c.0),
+                _mm256_fmadd_ps(a.1, b.1, c.1),
+            )
+        }
     }
 
     #[inline(always)]
