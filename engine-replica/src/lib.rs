@@ -7,3 +7,5 @@ pub mod backend;
 pub mod engine;
 pub mod loader;
 pub mod model;
+pub mod template;
+pub mod tokenizer;

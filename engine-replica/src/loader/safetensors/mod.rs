@@ -1,0 +1,252 @@
+//! Hugging Face folders: config.json, tokenizer.json, tokenizer_config.json, generation_config.json, safetensors.
+
+mod config;
+mod files;
+mod header;
+mod sampling;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use self::config::Config;
+use self::sampling::GenerationConfig;
+use super::error::LoadError;
+use super::fingerprint::Fingerprint;
+use super::{Checkpoint, Weights, shape};
+use crate::template::{ChatTemplate, SpecialTokens};
+use crate::tokenizer::Tokenizer;
+
+pub(super) fn open(folder: &Path) -> Result<Checkpoint, LoadError> {
+    let (weights, config) = open_parts(folder)?;
+    let tokenizer_json = required_file(folder, "tokenizer.json")?;
+    let tokenizer_config: TokenizerConfig =
+        parse_file(folder, "tokenizer_config.json")?.unwrap_or_default();
+    let generation: GenerationConfig =
+        parse_file(folder, "generation_config.json")?.unwrap_or_default();
+
+    let bos = tokenizer_config.bos_token.as_ref().map(TokenText::text);
+    let tokenizer = Tokenizer::from_json(&tokenizer_json, bos)
+        .map_err(|problems| LoadError::new(&folder.join("tokenizer.json"), problems))?;
+    let mut problems = Vec::new();
+    let tokens = tokenizer.len();
+    if tokens > weights.config.vocab {
+        problems.push(format!(
+            "tokenizer.json has {tokens} tokens where the embedding table has {} rows",
+            weights.config.vocab
+        ));
+    }
+    let eos = eos_tokens(
+        &config,
+        &generation,
+        &tokenizer_config,
+        &tokenizer,
+        weights.config.vocab,
+        &mut problems,
+    );
+    let template = read_template(folder, &tokenizer_config)?
+        .and_then(|source| make_template(&source, &tokenizer_config, &tokenizer, &mut problems));
+    if template.is_none() && problems.is_empty() {
+        problems.push(
+            "has no chat template; put chat_template.jinja beside config.json or `chat_template` into \
+             tokenizer_config.json"
+                .to_owned(),
+        );
+    }
+    match template {
+        Some(template) if problems.is_empty() => Ok(Checkpoint {
+            name: folder_name(folder),
+            weights,
+            tokenizer,
+            template,
+            eos,
+            generation: generation.defaults(),
+        }),
+        _ => Err(LoadError::new(folder, problems)),
+    }
+}
+
+pub(super) fn open_weights(folder: &Path) -> Result<Weights, LoadError> {
+    open_parts(folder).map(|(weights, _)| weights)
+}
+
+fn open_parts(folder: &Path) -> Result<(Weights, Config), LoadError> {
+    let mut problems = Vec::new();
+    let mut fingerprint = Fingerprint::new();
+    let text = required_file(folder, "config.json")?;
+    fingerprint.add(text.as_bytes(), text.len());
+    let config: Config = serde_json::from_str(&text).map_err(|error| {
+        LoadError::one(&folder.join("config.json"), format!("is damaged: {error}"))
+    })?;
+    let model = config.model(&mut problems);
+    let model = match model {
+        Some(model) if problems.is_empty() => model,
+        _ => return Err(LoadError::new(folder, problems)),
+    };
+    shape::check_config(&model, &mut problems);
+    if !problems.is_empty() {
+        return Err(LoadError::new(folder, problems));
+    }
+    let tensors = files::open(folder, &mut fingerprint, &mut problems)?;
+    if problems.is_empty() {
+        shape::check_tensors(&model, &tensors, &mut problems);
+    }
+    if !problems.is_empty() {
+        return Err(LoadError::new(folder, problems));
+    }
+    Ok((
+        Weights {
+            config: model,
+            tensors,
+            fingerprint: fingerprint.finish(),
+        },
+        config,
+    ))
+}
+
+/// What this build reads of tokenizer_config.json.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct TokenizerConfig {
+    bos_token: Option<TokenText>,
+    eos_token: Option<TokenText>,
+    pad_token: Option<TokenText>,
+    unk_token: Option<TokenText>,
+    chat_template: Option<TemplateText>,
+}
+
+/// A token as plain text, or as the object that older files have.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum TokenText {
+    Plain(String),
+    Object { content: String },
+}
+
+impl TokenText {
+    fn text(&self) -> &str {
+        match self {
+            TokenText::Plain(text) | TokenText::Object { content: text } => text,
+        }
+    }
+}
+
+/// One template, or several by name of which `default` is meant.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum TemplateText {
+    One(String),
+    Named(Vec<NamedTemplate>),
+}
+
+#[derive(Debug, Deserialize)]
+struct NamedTemplate {
+    name: String,
+    template: String,
+}
+
+fn read_template(folder: &Path, config: &TokenizerConfig) -> Result<Option<String>, LoadError> {
+    if let Some(source) = optional_file(folder, "chat_template.jinja")? {
+        return Ok(Some(source));
+    }
+    Ok(match &config.chat_template {
+        None => None,
+        Some(TemplateText::One(source)) => Some(source.clone()),
+        Some(TemplateText::Named(all)) => all
+            .iter()
+            .find(|named| named.name == "default")
+            .map(|named| named.template.clone()),
+    })
+}
+
+fn make_template(
+    source: &str,
+    config: &TokenizerConfig,
+    tokenizer: &Tokenizer,
+    problems: &mut Vec<String>,
+) -> Option<ChatTemplate> {
+    let text = |token: &Option<TokenText>| token.as_ref().map(|token| token.text().to_owned());
+    let special = SpecialTokens {
+        bos: text(&config.bos_token),
+        eos: text(&config.eos_token),
+        pad: text(&config.pad_token),
+        unk: text(&config.unk_token),
+    };
+    match ChatTemplate::new(source, special, tokenizer.control_texts()) {
+        Ok(template) => Some(template),
+        Err(error) => {
+            problems.push(error.to_string());
+            None
+        }
+    }
+}
+
+/// The union of what the three files say: chat models often name the turn's end in one and the text's in another.
+fn eos_tokens(
+    config: &Config,
+    generation: &GenerationConfig,
+    tokenizer_config: &TokenizerConfig,
+    tokenizer: &Tokenizer,
+    vocab: usize,
+    problems: &mut Vec<String>,
+) -> Vec<u32> {
+    let by_text = tokenizer_config
+        .eos_token
+        .as_ref()
+        .and_then(|eos| tokenizer.token_id(eos.text()));
+    let mut all: Vec<u32> = [&config.eos_token_id, &generation.eos_token_id]
+        .into_iter()
+        .flatten()
+        .flat_map(|ids| ids.clone().into_vec())
+        .chain(by_text)
+        .collect();
+    all.sort_unstable();
+    all.dedup();
+    if all.is_empty() {
+        problems
+            .push("names no end token; set `eos_token_id` in generation_config.json".to_owned());
+    }
+    for &id in all.iter().filter(|&&id| id as usize >= vocab) {
+        problems.push(format!(
+            "names the end token {id} of a vocabulary of {vocab}"
+        ));
+    }
+    all
+}
+
+fn folder_name(folder: &Path) -> String {
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    folder.file_name().map_or_else(
+        || "model".to_owned(),
+        |name| name.to_string_lossy().into_owned(),
+    )
+}
+
+fn optional_file(folder: &Path, name: &str) -> Result<Option<String>, LoadError> {
+    let path = folder.join(name);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(LoadError::one(&path, format!("cannot be read: {error}"))),
+    }
+}
+
+fn required_file(folder: &Path, name: &str) -> Result<String, LoadError> {
+    optional_file(folder, name)?.ok_or_else(|| {
+        LoadError::one(
+            folder,
+            format!("holds no {name}, which a Hugging Face folder must have"),
+        )
+    })
+}
+
+fn parse_file<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Option<T>, LoadError> {
+    optional_file(folder, name)?
+        .map(|text| serde_json::from_str(&text))
+        .transpose()
+        .map_err(|error| LoadError::one(&folder.join(name), format!("is damaged: {error}")))
+}
