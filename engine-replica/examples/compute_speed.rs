@@ -1,6 +1,7 @@
 //! How fast the CPU backend computes a model of SmolLM2-135M's shape with random `Q4_1` weights: no files needed.
 //!
-//! `cargo run --profile checked -p engine-replica --example compute_speed [threads]`
+//! `cargo run --profile checked -p engine-replica --example compute_speed [threads [rows]]`; with `rows` only steps of
+//! so many rows a stream.
 //!
 //! Sketch to read it by: 0.27 GFLOP a token in the linear layers (0.21 without the output), 84 MB of packed weights
 //! read a decode step.
@@ -20,7 +21,7 @@ const INNER: usize = 1_536;
 const VOCAB: usize = 49_152;
 const ROWS_MAX: usize = 512;
 const KV_BLOCKS: usize = 600;
-const REPEATS: usize = 5;
+const REPEATS: usize = 9;
 
 /// The same bytes under every name: numbers do not change the time.
 struct Random {
@@ -31,7 +32,12 @@ struct Random {
 impl TensorSource for Random {
     fn tensor(&self, name: &str) -> Option<TensorView<'_>> {
         if name.ends_with("norm.weight") {
-            return Some(TensorView { dtype: DType::F32, rows: 1, cols: HIDDEN, data: &self.ones });
+            return Some(TensorView {
+                dtype: DType::F32,
+                rows: 1,
+                cols: HIDDEN,
+                data: &self.ones,
+            });
         }
         let (rows, cols) = match name.rsplit('.').nth(1)? {
             "embed_tokens" => (VOCAB, HIDDEN),
@@ -41,7 +47,12 @@ impl TensorSource for Random {
             _ => (HIDDEN, INNER),
         };
         let data = &self.quantised[..DType::Q4_1.bytes(rows * cols)];
-        Some(TensorView { dtype: DType::Q4_1, rows, cols, data })
+        Some(TensorView {
+            dtype: DType::Q4_1,
+            rows,
+            cols,
+            data,
+        })
     }
 }
 
@@ -67,12 +78,16 @@ fn step_seconds(
     model: &mut dyn StepModel,
     (streams, rows, context): (usize, usize, usize),
 ) -> Result<(f64, f64), Box<dyn Error>> {
-    let tokens: Vec<u32> = (0..(streams * rows) as u32).map(|t| t * 7 % VOCAB as u32).collect();
-    let positions: Vec<u32> =
-        (0..streams).flat_map(|_| (context..context + rows).map(|p| p as u32)).collect();
+    let tokens: Vec<u32> = (0..(streams * rows) as u32)
+        .map(|t| t * 7 % VOCAB as u32)
+        .collect();
+    let positions: Vec<u32> = (0..streams)
+        .flat_map(|_| (context..context + rows).map(|p| p as u32))
+        .collect();
     let blocks = (context + rows).div_ceil(16) as u32;
-    let tables: Vec<Vec<u32>> =
-        (0..streams as u32).map(|s| (s * blocks..(s + 1) * blocks).collect()).collect();
+    let tables: Vec<Vec<u32>> = (0..streams as u32)
+        .map(|s| (s * blocks..(s + 1) * blocks).collect())
+        .collect();
     let sequences: Vec<_> = tables
         .iter()
         .enumerate()
@@ -82,7 +97,11 @@ fn step_seconds(
             wants_logits: true,
         })
         .collect();
-    let batch = StepBatch { tokens: &tokens, positions: &positions, sequences: &sequences };
+    let batch = StepBatch {
+        tokens: &tokens,
+        positions: &positions,
+        sequences: &sequences,
+    };
     let mut logits = Vec::new();
     let mut seconds = Vec::new();
     let cpu = cpu_seconds();
@@ -103,6 +122,7 @@ fn cpu_seconds() -> f64 {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let threads = std::env::args().nth(1).map(|t| t.parse()).transpose()?;
+    let only: Option<usize> = std::env::args().nth(2).map(|t| t.parse()).transpose()?;
     let config = ModelConfig {
         family: Family::Llama,
         vocab: VOCAB,
@@ -118,7 +138,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         rms_eps: 1e-5,
         tied_output: true,
     };
-    let capacity = Capacity { rows_max: ROWS_MAX, kv_blocks: KV_BLOCKS };
+    let capacity = Capacity {
+        rows_max: ROWS_MAX,
+        kv_blocks: KV_BLOCKS,
+    };
     let start = Instant::now();
     let mut model = load(&config, &random(), BackendChoice::Cpu { threads }, capacity)?;
     println!("packed in {:.2} s", start.elapsed().as_secs_f64());
@@ -133,6 +156,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         (1, 512, 0),
         (1, 512, 1_536),
     ] {
+        if only.is_some_and(|only| only != rows) {
+            continue;
+        }
         let (seconds, cpu) = step_seconds(&mut *model, (streams, rows, context))?;
         let per_second = (streams * rows) as f64 / seconds;
         println!(

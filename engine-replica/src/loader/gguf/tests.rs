@@ -18,7 +18,9 @@ fn open_bytes(bytes: &[u8]) -> Result<Checkpoint, LoadError> {
 
 #[track_caller]
 fn refused(file: &Writer, problems: &[&str]) {
-    let error = open_bytes(&file.bytes()).err().expect("the file should be refused");
+    let error = open_bytes(&file.bytes())
+        .err()
+        .expect("the file should be refused");
     assert_eq!(error.problems(), problems);
 }
 
@@ -45,9 +47,17 @@ fn a_llama_file_opens_with_its_shape_tensors_vocabulary_and_ends() {
     assert_eq!(model.weights.config, expect);
     assert_eq!(model.eos, [257]);
     assert_eq!(model.tokenizer.encode(" t<|im_end|>").unwrap(), [259, 257]);
-    let down = model.weights.tensors.tensor("model.layers.1.mlp.down_proj.weight").unwrap();
+    let down = model
+        .weights
+        .tensors
+        .tensor("model.layers.1.mlp.down_proj.weight")
+        .unwrap();
     assert_eq!((down.dtype, down.rows, down.cols), (DType::Q8_0, 64, 96));
-    let stored = file.tensors.iter().find(|(name, ..)| name == "blk.1.ffn_down.weight").unwrap();
+    let stored = file
+        .tensors
+        .iter()
+        .find(|(name, ..)| name == "blk.1.ffn_down.weight")
+        .unwrap();
     assert_eq!(down.data, stored.3);
 }
 
@@ -81,8 +91,15 @@ fn version_2_and_another_alignment_open() {
 fn an_own_output_projection_is_untied() {
     let mut file = Writer::tiny("llama");
     let (_, dims, kind, data) = file.tensors[0].clone();
-    file.tensors.push(("output.weight".to_owned(), dims, kind, data));
-    assert!(!open_bytes(&file.bytes()).unwrap().weights.config.tied_output);
+    file.tensors
+        .push(("output.weight".to_owned(), dims, kind, data));
+    assert!(
+        !open_bytes(&file.bytes())
+            .unwrap()
+            .weights
+            .config
+            .tied_output
+    );
 }
 
 #[test]
@@ -91,16 +108,24 @@ fn sampling_keys_become_defaults() {
         .with("general.sampling.temp", Put::F32(0.5))
         .with("general.sampling.top_k", Put::U32(20));
     let generation = open_bytes(&file.bytes()).unwrap().generation;
-    assert_eq!((generation.temperature, generation.top_k, generation.top_p), (Some(0.5), Some(20), None));
+    assert_eq!(
+        (generation.temperature, generation.top_k, generation.top_p),
+        (Some(0.5), Some(20), None)
+    );
 }
 
 #[test]
 fn other_formats_are_refused_by_name() {
-    let with_version = |version: u32| Writer { version, ..Writer::tiny("llama") };
+    let with_version = |version: u32| Writer {
+        version,
+        ..Writer::tiny("llama")
+    };
     refused(
         &with_version(1),
-        &["is GGUF version 1, which this build does not read; convert the model again with a current llama.cpp, which \
-           writes version 3"],
+        &[
+            "is GGUF version 1, which this build does not read; convert the model again with a current llama.cpp, which \
+           writes version 3",
+        ],
     );
     refused(
         &with_version(3_u32.swap_bytes()),
@@ -108,7 +133,10 @@ fn other_formats_are_refused_by_name() {
     );
     refused(&with_version(4), &["is GGUF version 4, expected 2 or 3"]);
     let error = open_bytes(b"not a model").err().unwrap();
-    assert_eq!(error.problems(), ["is not a GGUF file: it does not begin with `GGUF`"]);
+    assert_eq!(
+        error.problems(),
+        ["is not a GGUF file: it does not begin with `GGUF`"]
+    );
 }
 
 #[test]
@@ -159,11 +187,14 @@ fn computations_that_are_not_there_are_refused_all_at_once() {
 #[test]
 fn tensors_that_would_be_left_out_are_refused() {
     let mut file = Writer::tiny("llama");
-    file.tensors.push(("rope_freqs.weight".to_owned(), vec![8], 0, vec![0; 32]));
+    file.tensors
+        .push(("rope_freqs.weight".to_owned(), vec![8], 0, vec![0; 32]));
     refused(
         &file,
-        &["tensor `rope_freqs.weight` has no part in a Llama model as this build computes it; the answers would be \
-           wrong without it"],
+        &[
+            "tensor `rope_freqs.weight` has no part in a Llama model as this build computes it; the answers would be \
+           wrong without it",
+        ],
     );
 }
 
@@ -180,9 +211,16 @@ fn shapes_are_checked_against_the_metadata() {
 
 #[test]
 fn numbers_that_cannot_be_are_refused() {
-    let heads = |heads: u32| Writer::tiny("llama").with("llama.attention.head_count_kv", Put::U32(heads));
-    refused(&heads(3), &["4 attention heads cannot share 3 key and value heads evenly"]);
-    refused(&heads(0), &["the key and value head count is 0, expected 1 to 16777216"]);
+    let heads =
+        |heads: u32| Writer::tiny("llama").with("llama.attention.head_count_kv", Put::U32(heads));
+    refused(
+        &heads(3),
+        &["4 attention heads cannot share 3 key and value heads evenly"],
+    );
+    refused(
+        &heads(0),
+        &["the key and value head count is 0, expected 1 to 16777216"],
+    );
     refused(
         &Writer::tiny("llama").with("llama.block_count", Put::U32(4_000_000_000)),
         &["the layer count is 4000000000, expected 1 to 1024"],
@@ -202,12 +240,16 @@ fn vocabularies_of_other_kinds_are_refused_by_name() {
     let tiny = || Writer::tiny("llama");
     refused(
         &tiny().with("tokenizer.ggml.pre", Put::Text("tekken".to_owned())),
-        &["`tokenizer.ggml.pre` is `tekken`, a way of cutting text that this build does not know; known: default, \
-           gpt-2, llama-bpe, qwen2, smollm"],
+        &[
+            "`tokenizer.ggml.pre` is `tekken`, a way of cutting text that this build does not know; known: default, \
+           gpt-2, llama-bpe, qwen2, smollm",
+        ],
     );
     refused(
         &tiny().with("tokenizer.ggml.model", Put::Text("llama".to_owned())),
-        &["`tokenizer.ggml.model` is `llama`, expected `gpt2` (byte-level BPE); this build reads no other vocabulary"],
+        &[
+            "`tokenizer.ggml.model` is `llama`, expected `gpt2` (byte-level BPE); this build reads no other vocabulary",
+        ],
     );
     refused(
         &tiny().without("tokenizer.ggml.pre"),
@@ -225,10 +267,19 @@ fn vocabularies_of_other_kinds_are_refused_by_name() {
 
 #[test]
 fn a_template_that_does_not_compile_is_named_with_its_line() {
-    let file = Writer::tiny("llama").with("tokenizer.chat_template", Put::Text("\n{% if %}".to_owned()));
+    let file = Writer::tiny("llama").with(
+        "tokenizer.chat_template",
+        Put::Text("\n{% if %}".to_owned()),
+    );
     let error = open_bytes(&file.bytes()).err().unwrap();
-    assert!(error.problems()[0].starts_with("the model's chat template is broken: "), "{error}");
-    assert!(error.problems()[0].ends_with("(line 2 of the template)"), "{error}");
+    assert!(
+        error.problems()[0].starts_with("the model's chat template is broken: "),
+        "{error}"
+    );
+    assert!(
+        error.problems()[0].ends_with("(line 2 of the template)"),
+        "{error}"
+    );
 }
 
 /// Writes a model over three files; gives their paths.
@@ -236,8 +287,18 @@ fn split(folder: &std::path::Path) -> Vec<PathBuf> {
     let whole = Writer::tiny("llama");
     (0..3_u16)
         .map(|index| {
-            let mut part = if index == 0 { whole.clone() } else { Writer::new() };
-            part.tensors = whole.tensors.iter().skip(index.into()).step_by(3).cloned().collect();
+            let mut part = if index == 0 {
+                whole.clone()
+            } else {
+                Writer::new()
+            };
+            part.tensors = whole
+                .tensors
+                .iter()
+                .skip(index.into())
+                .step_by(3)
+                .cloned()
+                .collect();
             part.put("split.no", Put::U16(index));
             part.put("split.count", Put::U16(3));
             let path = folder.join(format!("big-model-{:05}-of-00003.gguf", index + 1));
@@ -255,7 +316,10 @@ fn a_split_model_opens_from_any_of_its_files() {
         let model = open(&path).unwrap();
         assert_eq!(model.name, "big-model");
         for name in whole.weights.tensors.names() {
-            let (a, b) = (whole.weights.tensors.tensor(name), model.weights.tensors.tensor(name));
+            let (a, b) = (
+                whole.weights.tensors.tensor(name),
+                model.weights.tensors.tensor(name),
+            );
             assert_eq!(a.unwrap().data, b.unwrap().data, "{name}");
         }
     }
@@ -279,7 +343,10 @@ fn a_split_model_with_a_file_missing_or_misplaced_is_refused() {
     let renamed = folder.path().join("first.gguf");
     std::fs::rename(&paths[0], &renamed).unwrap();
     let error = open(&renamed).err().unwrap();
-    assert!(error.problems()[0].starts_with("is one of 3 files of a model, so its name must end in"), "{error}");
+    assert!(
+        error.problems()[0].starts_with("is one of 3 files of a model, so its name must end in"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -289,7 +356,10 @@ fn a_long_list_of_problems_is_cut_with_a_count() {
     let error = open_bytes(&file.bytes()).err().unwrap();
     assert_eq!(error.problems().len(), 46);
     let shown = error.to_string();
-    assert!(shown.contains(": 46 problems\n  tensor `model.norm.weight` is missing"), "{shown}");
+    assert!(
+        shown.contains(": 46 problems\n  tensor `model.norm.weight` is missing"),
+        "{shown}"
+    );
     assert!(shown.ends_with("\n  and 26 more"), "{shown}");
 }
 
@@ -298,7 +368,10 @@ fn the_fingerprint_tells_models_apart_and_files_of_one_model_together() {
     let print = |file: &Writer| open_bytes(&file.bytes()).unwrap().weights.fingerprint;
     let file = Writer::tiny("llama");
     assert_eq!(print(&file), print(&file));
-    assert_ne!(print(&file), print(&file.clone().with("general.name", Put::Text("x".to_owned()))));
+    assert_ne!(
+        print(&file),
+        print(&file.clone().with("general.name", Put::Text("x".to_owned())))
+    );
 }
 
 proptest! {

@@ -25,7 +25,12 @@ pub(crate) struct Writer {
 impl Writer {
     /// An empty file.
     pub(crate) fn new() -> Self {
-        Self { version: 3, metadata: Vec::new(), tensors: Vec::new(), alignment: 32 }
+        Self {
+            version: 3,
+            metadata: Vec::new(),
+            tensors: Vec::new(),
+            alignment: 32,
+        }
     }
 
     /// A whole two-layer model with a byte vocabulary, tensors all `kind` but for the norms.
@@ -46,7 +51,10 @@ impl Writer {
         for (key, value) in sizes {
             file.put(&format!("{arch}.{key}"), Put::U32(value));
         }
-        file.put(&format!("{arch}.attention.layer_norm_rms_epsilon"), Put::F32(1e-5));
+        file.put(
+            &format!("{arch}.attention.layer_norm_rms_epsilon"),
+            Put::F32(1e-5),
+        );
         file.put(&format!("{arch}.rope.freq_base"), Put::F32(50_000.0));
         file.put_vocab();
         let (q, kv) = (heads * head_dim, kv_heads * head_dim);
@@ -77,7 +85,12 @@ impl Writer {
         let mut tokens: Vec<String> = alphabet.iter().map(|c| c.to_string()).collect();
         tokens.sort_unstable();
         let mut types = vec![1; tokens.len()];
-        for (text, kind) in [("<|im_start|>", 3), ("<|im_end|>", 3), ("<think>", 4), ("Ġt", 1)] {
+        for (text, kind) in [
+            ("<|im_start|>", 3),
+            ("<|im_end|>", 3),
+            ("<think>", 4),
+            ("Ġt", 1),
+        ] {
             tokens.push(text.to_owned());
             types.push(kind);
         }
@@ -113,14 +126,16 @@ impl Writer {
 
     fn vector(&mut self, name: &str, len: u32) {
         let data = (0..len).flat_map(|i| (i as f32).to_le_bytes()).collect();
-        self.tensors.push((name.to_owned(), vec![len.into()], 0, data));
+        self.tensors
+            .push((name.to_owned(), vec![len.into()], 0, data));
     }
 
     /// A Q8_0 matrix whose bytes tell where they are.
     fn matrix(&mut self, name: &str, rows: u32, cols: u32) {
         let bytes = rows as usize * cols as usize / 32 * 34;
         let data = (0..bytes).map(|i| (i % 251) as u8).collect();
-        self.tensors.push((name.to_owned(), vec![cols.into(), rows.into()], 8, data));
+        self.tensors
+            .push((name.to_owned(), vec![cols.into(), rows.into()], 8, data));
     }
 
     /// The file's bytes.

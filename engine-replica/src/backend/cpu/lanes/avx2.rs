@@ -1,5 +1,8 @@
 //! `Lanes` in two 256-bit registers.
-#![expect(unsafe_code, reason = "vector instructions; A4 allows them in backend/cpu")]
+#![expect(
+    unsafe_code,
+    reason = "vector instructions; A4 allows them in backend/cpu"
+)]
 
 use std::arch::x86_64::*;
 use std::mem::transmute;
@@ -110,7 +113,10 @@ impl Lanes for Avx2 {
             let mask = _mm256_set1_epi32(15);
             let low = _mm256_cvtepi32_ps(_mm256_and_si256(words[0], mask));
             let high = _mm256_cvtepi32_ps(_mm256_and_si256(words[1], mask));
-            let rest = [_mm256_srli_epi32::<4>(words[0]), _mm256_srli_epi32::<4>(words[1])];
+            let rest = [
+                _mm256_srli_epi32::<4>(words[0]),
+                _mm256_srli_epi32::<4>(words[1]),
+            ];
             ([low, high], rest)
         }
     }
@@ -118,7 +124,12 @@ impl Lanes for Avx2 {
     #[inline(always)]
     fn fma(self, a: F, b: F, c: F) -> F {
         // SAFETY: `self` proves that the machine has FMA.
-        unsafe { [_mm256_fmadd_ps(a[0], b[0], c[0]), _mm256_fmadd_ps(a[1], b[1], c[1])] }
+        unsafe {
+            [
+                _mm256_fmadd_ps(a[0], b[0], c[0]),
+                _mm256_fmadd_ps(a[1], b[1], c[1]),
+            ]
+        }
     }
 
     #[inline(always)]

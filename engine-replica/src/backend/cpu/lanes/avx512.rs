@@ -1,5 +1,8 @@
 //! `Lanes` in one 512-bit register.
-#![expect(unsafe_code, reason = "vector instructions; A4 allows them in backend/cpu")]
+#![expect(
+    unsafe_code,
+    reason = "vector instructions; A4 allows them in backend/cpu"
+)]
 
 use std::arch::x86_64::*;
 use std::mem::transmute;

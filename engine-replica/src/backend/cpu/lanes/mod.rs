@@ -114,7 +114,10 @@ impl Isa {
 
     /// The fastest that this machine has.
     pub(super) fn best() -> Self {
-        Self::available().first().copied().unwrap_or(Self::Portable(portable::Portable))
+        Self::available()
+            .first()
+            .copied()
+            .unwrap_or(Self::Portable(portable::Portable))
     }
 
     /// `Lanes::TILE_HEIGHTS`.
