@@ -1,6 +1,6 @@
 //! The command `engine-replica`: flags in, an exit code out, the work in the library.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;

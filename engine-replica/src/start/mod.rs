@@ -6,8 +6,8 @@ use replica_core::BLOCK_TOKENS;
 
 use crate::api::{Api, SamplingDefaults, Served};
 use crate::cli::{Device, EngineArgs, ServeArgs};
-use crate::engine::handle::EngineHandle;
 use crate::engine::config::EngineConfig;
+use crate::engine::handle::EngineHandle;
 use crate::engine::thread::EngineThread;
 use crate::loader::{self, Checkpoint, GenerationDefaults, LoadError};
 use crate::model::config::ModelConfig;
@@ -16,8 +16,8 @@ use crate::model::{self, BackendChoice, Capacity, ModelError};
 mod room;
 mod text;
 
-pub use room::RoomError;
 use room::Room;
+pub use room::RoomError;
 use text::ModelText;
 
 /// Why no engine is running.
@@ -65,13 +65,23 @@ pub struct Started {
 /// # Errors
 /// See `StartError`.
 pub fn engine(args: &EngineArgs, queue_max: usize) -> Result<Started, StartError> {
-    let Checkpoint { name, weights, tokenizer, template, eos, generation } = loader::open(&args.model)?;
+    let Checkpoint {
+        name,
+        weights,
+        tokenizer,
+        template,
+        eos,
+        generation,
+    } = loader::open(&args.model)?;
     let room = Room::of(&weights.config, args)?;
     let (choice, device) = backend(args);
     let max_running = args.max_running as usize;
     let step_tokens = args.step_tokens as usize;
     // Every running request may decode one token in a step, whatever the budget of a step is.
-    let capacity = Capacity { rows_max: step_tokens.max(max_running), kv_blocks: room.kv_blocks };
+    let capacity = Capacity {
+        rows_max: step_tokens.max(max_running),
+        kv_blocks: room.kv_blocks,
+    };
     let step_model = model::load(&weights.config, &weights.tensors, choice, capacity)?;
     let text = Arc::new(ModelText::new(template, tokenizer));
     let facts = facts(args, &name, &weights.config, &room, &device);
@@ -105,7 +115,12 @@ pub fn engine(args: &EngineArgs, queue_max: usize) -> Result<Started, StartError
 /// When the metrics cannot be registered.
 pub fn api(started: &Started, args: &ServeArgs) -> Result<Api, StartError> {
     let served = Served {
-        model: args.model_id.as_ref().unwrap_or(&started.name).as_str().into(),
+        model: args
+            .model_id
+            .as_ref()
+            .unwrap_or(&started.name)
+            .as_str()
+            .into(),
         name: args.name.clone(),
         device: started.device.clone(),
         instance: Served::new_instance(),
@@ -116,7 +131,12 @@ pub fn api(started: &Started, args: &ServeArgs) -> Result<Api, StartError> {
         prefix_cache: !args.engine.no_prefix_cache,
     };
     let engine = started.engine.clone();
-    Ok(Api::new(engine, started.text.clone(), started.text.clone(), served)?)
+    Ok(Api::new(
+        engine,
+        started.text.clone(),
+        started.text.clone(),
+        served,
+    )?)
 }
 
 fn defaults(of_model: &GenerationDefaults) -> SamplingDefaults {
@@ -126,7 +146,9 @@ fn defaults(of_model: &GenerationDefaults) -> SamplingDefaults {
         top_p: of_model.top_p.unwrap_or(plain.top_p),
         top_k: of_model.top_k.unwrap_or(plain.top_k),
         min_p: of_model.min_p.unwrap_or(plain.min_p),
-        repetition_penalty: of_model.repetition_penalty.unwrap_or(plain.repetition_penalty),
+        repetition_penalty: of_model
+            .repetition_penalty
+            .unwrap_or(plain.repetition_penalty),
     }
 }
 
@@ -156,14 +178,26 @@ fn facts(
         Device::Auto => "auto: the fastest that this build has",
         Device::Cpu | Device::Reference => "as asked for",
     };
-    let cache = if args.no_prefix_cache { "off: for measurements only" } else { "on" };
+    let cache = if args.no_prefix_cache {
+        "off: for measurements only"
+    } else {
+        "on"
+    };
     vec![
         format!("model      {name} from {}", args.model.display()),
         format!(
             "sizes      {:?}, {} layers of width {}, {} heads on {}, {} tokens known",
-            config.family, config.layers, config.hidden, config.heads, config.kv_heads, config.vocab
+            config.family,
+            config.layers,
+            config.hidden,
+            config.heads,
+            config.kv_heads,
+            config.vocab
         ),
-        format!("context    {} tokens ({})", room.context_max, room.context_why),
+        format!(
+            "context    {} tokens ({})",
+            room.context_max, room.context_why
+        ),
         format!("device     {device} ({why})"),
         format!(
             "kv cache   {} tokens in {} blocks of {BLOCK_TOKENS}, {} MiB; prefix cache {cache}",

@@ -14,7 +14,9 @@ const KV_ELEMENT_BYTES: usize = 4;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RoomError {
     /// More context than the model was made for.
-    #[error("--context-max {asked} is more than the {made_for} tokens that this model was made for")]
+    #[error(
+        "--context-max {asked} is more than the {made_for} tokens that this model was made for"
+    )]
     BeyondModel {
         /// As asked for, in tokens.
         asked: usize,
@@ -22,7 +24,9 @@ pub enum RoomError {
         made_for: usize,
     },
     /// More context than KV.
-    #[error("--context-max {asked} does not fit the KV cache of {kv_tokens} tokens; raise --kv-memory or --kv-tokens")]
+    #[error(
+        "--context-max {asked} does not fit the KV cache of {kv_tokens} tokens; raise --kv-memory or --kv-tokens"
+    )]
     BeyondKv {
         /// As asked for, in tokens.
         asked: usize,
@@ -30,7 +34,9 @@ pub enum RoomError {
         kv_tokens: usize,
     },
     /// Not one block.
-    #[error("the KV cache would hold {kv_tokens} tokens and needs {BLOCK_TOKENS} at least; raise --kv-memory or --kv-tokens")]
+    #[error(
+        "the KV cache would hold {kv_tokens} tokens and needs {BLOCK_TOKENS} at least; raise --kv-memory or --kv-tokens"
+    )]
     NoBlock {
         /// Room for so many.
         kv_tokens: usize,
@@ -55,7 +61,10 @@ impl Room {
         if let Some(asked) = asked
             && asked > config.context_max
         {
-            return Err(RoomError::BeyondModel { asked, made_for: config.context_max });
+            return Err(RoomError::BeyondModel {
+                asked,
+                made_for: config.context_max,
+            });
         }
         let wanted = asked.unwrap_or(config.context_max);
         let in_memory = |mib: u32| ((mib as usize) << 20) / token_bytes.max(1);
@@ -63,7 +72,9 @@ impl Room {
             (Some(tokens), _) => tokens as usize,
             (None, Some(mib)) => in_memory(mib),
             (None, None) => {
-                let all = wanted.next_multiple_of(BLOCK_TOKENS).saturating_mul(args.max_running as usize);
+                let all = wanted
+                    .next_multiple_of(BLOCK_TOKENS)
+                    .saturating_mul(args.max_running as usize);
                 in_memory(KV_MEMORY_DEFAULT_MIB).min(all)
             }
         };
@@ -124,7 +135,11 @@ mod tests {
             panic!("not serve")
         };
         let got = Room::of(&config(), &args.engine).map(|room| (room.context_max, room.kv_blocks));
-        assert_eq!(got.map_err(|error| error.to_string()), expect.map_err(str::to_owned), "{flags}");
+        assert_eq!(
+            got.map_err(|error| error.to_string()),
+            expect.map_err(str::to_owned),
+            "{flags}"
+        );
     }
 
     #[test]
@@ -139,14 +154,21 @@ mod tests {
 
     #[test]
     fn wishes_that_do_not_fit_are_refused_with_the_numbers() {
-        check("--context-max 101", Err("--context-max 101 is more than the 100 tokens that this model was made for"));
+        check(
+            "--context-max 101",
+            Err("--context-max 101 is more than the 100 tokens that this model was made for"),
+        );
         check(
             "--context-max 90 --kv-tokens 64",
-            Err("--context-max 90 does not fit the KV cache of 64 tokens; raise --kv-memory or --kv-tokens"),
+            Err(
+                "--context-max 90 does not fit the KV cache of 64 tokens; raise --kv-memory or --kv-tokens",
+            ),
         );
         check(
             "--kv-tokens 15",
-            Err("the KV cache would hold 15 tokens and needs 16 at least; raise --kv-memory or --kv-tokens"),
+            Err(
+                "the KV cache would hold 15 tokens and needs 16 at least; raise --kv-memory or --kv-tokens",
+            ),
         );
     }
 }

@@ -18,13 +18,18 @@ pub(super) struct ModelText {
 
 impl ModelText {
     pub(super) fn new(template: ChatTemplate, tokenizer: Tokenizer) -> ModelText {
-        ModelText { template, tokenizer }
+        ModelText {
+            template,
+            tokenizer,
+        }
     }
 }
 
 impl ChatFormat for ModelText {
     fn prompt(&self, request: &ChatRequest) -> Result<Vec<u32>, Failure> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_secs());
         let input = RenderInput {
             messages: &request.messages,
             tools: &[],
@@ -38,7 +43,9 @@ impl ChatFormat for ModelText {
             .encode_rendered(&rendered)
             .map_err(|error| Failure::Engine(error.to_string()))?;
         if prompt.is_empty() {
-            return Err(Failure::Template("the messages make an empty prompt; say something".to_owned()));
+            return Err(Failure::Template(
+                "the messages make an empty prompt; say something".to_owned(),
+            ));
         }
         Ok(prompt)
     }

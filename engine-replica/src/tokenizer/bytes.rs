@@ -77,6 +77,7 @@ fn missing_bytes(single: &[bool; 256]) -> Vec<String> {
         .filter(|&byte| !single[byte])
         .collect();
     match missing.as_slice() {
+        few if few.len() <= 32 => Vec::new(),
         [] => Vec::new(),
         [first, ..] => vec![format!(
             "the vocabulary has no token for {} of the bytes that UTF-8 text can hold (0x{first:02X} first); this \
