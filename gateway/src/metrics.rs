@@ -11,6 +11,7 @@ use prometheus::{
     Encoder, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
     IntGaugeVec, Opts, Registry, TextEncoder,
 };
+use routing_policies::Reason;
 
 pub use labels::{AttemptResult, Outcome};
 
@@ -66,6 +67,7 @@ pub struct Metrics {
 pub struct ReplicaMetrics {
     requests: [IntCounter; 6],
     attempts: [IntCounter; 6],
+    decisions: Vec<(Reason, IntCounter)>,
     /// Requests at the replica now.
     pub in_flight: IntGauge,
     /// 1 while the replica is ready.
@@ -181,6 +183,7 @@ impl Metrics {
         ReplicaMetrics {
             requests: Outcome::ALL.map(|o| self.requests.with_label_values(&[name, o.as_str()])),
             attempts: AttemptResult::ALL.map(|r| self.attempts.with_label_values(&[name, r.as_str()])),
+            decisions: Reason::ALL.map(|r| (r, self.decisions.with_label_values(&[name, r.as_str()]))).into(),
             in_flight: self.in_flight.with_label_values(label),
             ready: self.ready.with_label_values(label),
             cold_starts: self.cold_starts.with_label_values(label),
@@ -207,10 +210,11 @@ impl Metrics {
         }
     }
 
-    /// Counts a decision at its first candidate.
-    pub fn decision(&self, replica: Option<&str>, reason: &'static str) {
-        let replica = replica.unwrap_or(NO_REPLICA);
-        self.decisions.with_label_values(&[replica, reason]).inc();
+    /// Counts a decision that found no candidate.
+    pub fn no_candidate(&self, reason: Reason) {
+        self.decisions
+            .with_label_values(&[NO_REPLICA, reason.as_str()])
+            .inc();
     }
 
     /// Counts where a session's identity came from.
@@ -265,6 +269,13 @@ impl ReplicaMetrics {
     pub fn ended(&self, outcome: Outcome, took: Duration) {
         self.requests[outcome as usize].inc();
         self.request.observe(took.as_secs_f64());
+    }
+
+    /// Counts a decision whose first candidate this is.
+    pub fn decision(&self, reason: Reason) {
+        if let Some((_, counter)) = self.decisions.iter().find(|(known, _)| *known == reason) {
+            counter.inc();
+        }
     }
 
     /// Counts an attempt.

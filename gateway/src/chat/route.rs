@@ -140,11 +140,11 @@ fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
         .filter_map(|id| known.ids.iter().position(|known| known == id))
         .map(|index| replicas[index].clone())
         .collect();
-    let first = candidates.first().map(|replica| &**replica.name());
-    known.metrics.decision(first, decision.reason.as_str());
-    if candidates.is_empty() {
+    let Some(first) = candidates.first() else {
+        known.metrics.no_candidate(decision.reason);
         return Err(Failure::NoReplica);
-    }
+    };
+    first.metrics().decision(decision.reason);
     let remember = Remember {
         session: call.session.filter(|_| decision.pin != PinAction::None),
         prefix: call.chain.last().filter(|_| policy.session.infer),

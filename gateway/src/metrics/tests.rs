@@ -6,7 +6,6 @@ use super::*;
 fn catalogue() -> String {
     let metrics = Metrics::new();
     let _replica = metrics.replica("r");
-    metrics.decision(None, "r");
     metrics.session_source("s");
     metrics.failure("c");
     metrics.tls_reload(true);

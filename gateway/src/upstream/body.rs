@@ -25,6 +25,8 @@ pub struct UpstreamBody {
     idle: Duration,
     last_chunk: Instant,
     timer: Pin<Box<Sleep>>,
+    /// The timer runs for this body; before its first wait it still has the deadline of the head.
+    timing: bool,
 }
 
 impl UpstreamBody {
@@ -35,16 +37,16 @@ impl UpstreamBody {
         idle: Duration,
         timer: Pin<Box<Sleep>>,
     ) -> Self {
+        let link = Some(link);
         let last_chunk = Instant::now();
-        let mut timer = timer;
-        timer.as_mut().reset(last_chunk + idle);
         Self {
             incoming,
-            link: Some(link),
+            link,
             replica,
             idle,
             last_chunk,
             timer,
+            timing: false,
         }
     }
 
@@ -53,35 +55,31 @@ impl UpstreamBody {
     /// # Errors
     /// The connection broke before the end, or nothing came for too long.
     pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failure>>> {
-        // Once to ask for a chunk, once more after the connection has read.
-        for driven in [false, true] {
-            match Pin::new(&mut self.incoming).poll_frame(cx) {
-                Poll::Ready(Some(Ok(frame))) => {
-                    self.last_chunk = Instant::now();
-                    if self.incoming.is_end_stream() {
-                        self.give_back(cx);
-                    }
-                    // Trailers carry nothing that a client of this endpoint reads.
-                    return Poll::Ready(Some(Ok(frame.into_data().unwrap_or_default())));
-                }
-                Poll::Ready(Some(Err(error))) => {
-                    self.link = None;
-                    let cause = words(&error);
-                    let replica = self.replica.name().clone();
-                    return Poll::Ready(Some(Err(Failure::Truncated { replica, cause })));
-                }
-                Poll::Ready(None) => {
+        let next = match &mut self.link {
+            Some(link) => link.poll_frame(&mut self.incoming, cx),
+            None => Pin::new(&mut self.incoming).poll_frame(cx),
+        };
+        match next {
+            Poll::Ready(Some(Ok(frame))) => {
+                self.last_chunk = Instant::now();
+                if self.incoming.is_end_stream() {
                     self.give_back(cx);
-                    return Poll::Ready(None);
                 }
-                Poll::Pending => {}
+                // Trailers carry nothing that a client of this endpoint reads.
+                Poll::Ready(Some(Ok(frame.into_data().unwrap_or_default())))
             }
-            if let (false, Some(link)) = (driven, &mut self.link) {
-                // That it ended shows in the next look at the body.
-                let _ = link.poll_drive(cx);
+            Poll::Ready(Some(Err(error))) => {
+                self.link = None;
+                let cause = words(&error);
+                let replica = self.replica.name().clone();
+                Poll::Ready(Some(Err(Failure::Truncated { replica, cause })))
             }
+            Poll::Ready(None) => {
+                self.give_back(cx);
+                Poll::Ready(None)
+            }
+            Poll::Pending => self.poll_timer(cx),
         }
-        self.poll_timer(cx)
     }
 
     /// Whether every byte has been handed out.
@@ -96,8 +94,12 @@ impl UpstreamBody {
         self.incoming.size_hint().exact()
     }
 
-    /// The timer is moved only when it fires, so that a chunk costs no timer operation.
+    /// The timer is moved only when it fires, so that a chunk costs no timer operation, and an answer that is all
+    /// there costs none at all.
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failure>>> {
+        if !std::mem::replace(&mut self.timing, true) {
+            self.timer.as_mut().reset(self.last_chunk + self.idle);
+        }
         while self.timer.as_mut().poll(cx).is_ready() {
             let deadline = self.last_chunk + self.idle;
             if deadline <= Instant::now() {
@@ -117,6 +119,7 @@ impl UpstreamBody {
         if let Some(mut link) = self.link.take()
             && link.poll_reusable(cx)
         {
+            link.let_go();
             self.replica.pool().put(link);
         }
     }

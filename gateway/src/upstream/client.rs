@@ -1,13 +1,14 @@
 //! One attempt at one replica: a kept connection where there is one, else a new one, within the time limits.
 
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::header::HOST;
 use http::{HeaderMap, Method, Request, Response, Uri, response};
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::Full;
 use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep, sleep, timeout};
 
@@ -171,16 +172,17 @@ impl Client {
                 .exchange(request)
                 .await
                 .map_err(|error| ProbeError::Failed(words(&error)))?;
-            let (parts, body) = response.into_parts();
-            let mut body = std::pin::pin!(Limited::new(body, PROBE_BYTES_MAX).collect());
-            let collected = std::future::poll_fn(|cx| {
-                let _ = link.poll_drive(cx);
-                body.as_mut().poll(cx)
-            });
-            let collected = collected
-                .await
-                .map_err(|error| ProbeError::Failed(words(&*error)))?;
-            Ok((parts.status, collected.to_bytes()))
+            let (parts, mut incoming) = response.into_parts();
+            let mut whole = BytesMut::new();
+            while let Some(frame) = poll_fn(|cx| link.poll_frame(&mut incoming, cx)).await {
+                let frame = frame.map_err(|error| ProbeError::Failed(words(&error)))?;
+                whole.extend_from_slice(&frame.into_data().unwrap_or_default());
+                if whole.len() > PROBE_BYTES_MAX {
+                    let why = format!("the answer is larger than {PROBE_BYTES_MAX} bytes");
+                    return Err(ProbeError::Failed(why));
+                }
+            }
+            Ok((parts.status, whole.freeze()))
         };
         let start = Instant::now();
         timeout(limit, asking).await.unwrap_or_else(|_| {

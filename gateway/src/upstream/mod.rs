@@ -6,3 +6,4 @@ pub mod connect;
 mod link;
 pub mod pool;
 pub mod probe;
+mod quiet;

@@ -37,7 +37,7 @@ async fn a_replica_that_dies_at_its_start_takes_all_down_with_its_last_words() {
     // One of the two stays alive until it is told to end.
     let text = format!(
         "case \"$*\" in *replica-0*) echo \"$*\"; echo 'cannot load: bad magic' >&2; exit 3;; esac\n\
-         touch {0}; trap 'rm {0}; exit 0' TERM; while :; do sleep 0.05; done",
+         trap 'rm -f {0}; exit 0' TERM; touch {0}; while :; do sleep 0.05; done",
         alive.display()
     );
     let bin = script(folder.path(), &text);
