@@ -25,8 +25,15 @@ def cost(row):
 
 
 def render(rows):
-    """One table for each mode that was measured."""
-    return "\n\n".join(render_mode(mode, rows) for mode in UNITS if any(row["mode"] == mode for row in rows))
+    """One table for each mode that was measured, and a warning where one holds disturbed measurements."""
+    parts = [render_mode(mode, rows) for mode in UNITS if any(row["mode"] == mode for row in rows)]
+    cells = {(row["mode"], row["system"]) for row in rows}
+    shown = [row for mode, system in cells
+             for row in quiet([row for row in rows if (row["mode"], row["system"]) == (mode, system)])]
+    if any(row["others"] > OTHERS_SHARE_MAX for row in shown):
+        parts.append("Other work disturbed some of these (column `others`): measure again on a quiet machine before "
+                     "anything is concluded from them.")
+    return "\n\n".join(parts)
 
 
 def render_mode(mode, rows):

@@ -123,12 +123,17 @@ def closing(args, model, limits, rounds):
     """What the reader needs beside the table."""
     size = model.stat().st_size
     others = max(run.others for pair in rounds for run in pair if run)
+    warning = ""
+    if others > figures.OTHERS_SHARE_MAX:
+        warning = ("\n\n**No round was undisturbed: these figures compare nothing.** Threads that spin lose many times "
+                   "what is taken from them. Measure again on a quiet machine.")
     return (
         f"\n`{model.name}`, {size / 1e6:,.0f} MB, {args.threads} threads, {len(rounds)} of {args.rounds} alternating rounds: "
         f"medians (ranges). Other work used up to {others:.0%} of the machine in these.\n\n"
         f"This machine's limits with {limits['threads']} threads: it reads memory at {limits['memory_read_gb_s']:.1f} "
         f"GB/s and multiply-adds f32 at {limits['f32_fma_gflop_s']:.0f} GFLOP/s. One stream reads the whole file for "
-        f"each token, so that it cannot decode faster than {limits['memory_read_gb_s'] * 1e9 / size:,.0f} tok/s.")
+        f"each token, so that it cannot decode faster than {limits['memory_read_gb_s'] * 1e9 / size:,.0f} tok/s."
+        + warning)
 
 
 if __name__ == "__main__":
