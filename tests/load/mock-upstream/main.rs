@@ -12,7 +12,7 @@ mod stream;
 use clap::Parser as _;
 use std::process::ExitCode;
 
-/// Replicas of one process: their numbers must fit the names in the README's table.
+/// Replicas of one process: one thread serves them all, and more would only measure its queue.
 const REPLICAS_MAX: usize = 64;
 
 /// Mock engine replicas on 127.0.0.1, one for each port.
