@@ -198,7 +198,8 @@ impl ChatTemplate {
                 set(name, Value::from(text.as_str()));
             }
         }
-        context.into_iter().collect()
+        // Not `collect`, which makes a sequence of pairs.
+        Value::from_pairs(context)
     }
 }
 
