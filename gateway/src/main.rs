@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 use std::future::Future;
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -83,7 +84,8 @@ fn log_to_stderr(cli: &Cli) -> Result<(), AnyError> {
     })?;
     let logs = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr);
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal());
     match cli.log_format {
         LogFormat::Text => logs.with_target(false).init(),
         LogFormat::Json => logs.json().init(),

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use chat_wire::chunk::{ChunkScan, UsageScan};
@@ -14,6 +14,7 @@ use chat_wire::tally::StreamTally;
 use tokio::time::Instant;
 
 use super::route::StreamPlan;
+use super::silence::Silence;
 use crate::failure::Failure;
 use crate::layers::observe::Record;
 use crate::metrics::Outcome;
@@ -37,6 +38,7 @@ pub struct EventRelay {
     /// Choices that have told their finish reason.
     finished: u64,
     times: TokenTimes,
+    silence: Silence,
 }
 
 /// When tokens came.
@@ -79,6 +81,7 @@ impl EventRelay {
             tally: StreamTally::default(),
             finished: 0,
             times: TokenTimes::default(),
+            silence: Silence::default(),
         }
     }
 
@@ -91,8 +94,14 @@ impl EventRelay {
             let Some(upstream) = &mut self.upstream else {
                 return Poll::Ready(None);
             };
-            match ready!(upstream.poll_chunk(cx)) {
-                Some(Ok(chunk)) => self.take(&chunk),
+            let Poll::Ready(next) = upstream.poll_chunk(cx) else {
+                return self.silence.poll_ping(cx).map(Some);
+            };
+            match next {
+                Some(Ok(chunk)) => {
+                    self.silence.ended();
+                    self.take(&chunk);
+                }
                 // What breaks after the last word is no loss to the client.
                 Some(Err(failure)) if !self.is_complete() => self.fail(&failure),
                 None if !self.is_complete() => {

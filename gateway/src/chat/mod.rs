@@ -6,3 +6,4 @@ pub mod parse;
 pub mod plain;
 pub mod relay;
 pub mod route;
+mod silence;

@@ -61,7 +61,7 @@ pub struct Limits {
 /// How long the gateway waits for each party.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// A client's request head.
+    /// A client's request head; also how long a kept connection may lie idle before its next one.
     pub request_head: Duration,
     /// A client's request body, from its first to its last byte.
     pub request_body: Duration,
@@ -97,7 +97,7 @@ impl Default for Limits {
 impl Default for Timeouts {
     fn default() -> Self {
         Self {
-            request_head: Duration::from_secs(30),
+            request_head: Duration::from_secs(75),
             request_body: Duration::from_secs(120),
             connect: Duration::from_secs(2),
             first_byte: Duration::from_secs(600),

@@ -9,6 +9,8 @@ mod limits;
 #[cfg(test)]
 mod listener;
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod replica;
 #[cfg(test)]
 mod sessions;
