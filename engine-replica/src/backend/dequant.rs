@@ -8,7 +8,13 @@ use crate::loader::tensor::{DType, QUANT_BLOCK, TensorView};
 pub fn dequantise(view: &TensorView<'_>) -> Vec<f32> {
     let mut values = Vec::with_capacity(view.rows * view.cols);
     match view.dtype {
-        DType::F32 => values.extend(view.data.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b))),
+        DType::F32 => values.extend(
+            view.data
+                .as_chunks()
+                .0
+                .iter()
+                .map(|b| f32::from_le_bytes(*b)),
+        ),
         DType::F16 => values.extend(halves(view.data).map(|h| f16::from_bits(h).to_f32())),
         DType::Bf16 => values.extend(halves(view.data).map(|h| bf16::from_bits(h).to_f32())),
         DType::Q8_0 => view.data.as_chunks::<34>().0.iter().for_each(|block| {
@@ -50,7 +56,12 @@ mod tests {
 
     #[track_caller]
     fn check(dtype: DType, data: &[u8], expect: &[f32]) {
-        let view = TensorView { dtype, rows: 1, cols: expect.len(), data };
+        let view = TensorView {
+            dtype,
+            rows: 1,
+            cols: expect.len(),
+            data,
+        };
         assert_eq!(dequantise(&view), expect);
     }
 
@@ -76,10 +87,16 @@ mod tests {
     fn q4_elements_come_from_the_low_nibbles_first() {
         // Byte i: low nibble i, high nibble 15 − i.
         let quants: Vec<u8> = (0..16u8).map(|i| i | (15 - i) << 4).collect();
-        let q = (0..16).map(|i| i as f32).chain((0..16).map(|i| 15.0 - i as f32));
+        let q = (0..16)
+            .map(|i| i as f32)
+            .chain((0..16).map(|i| 15.0 - i as f32));
         let q4_0: Vec<f32> = q.clone().map(|q| 0.5 * (q - 8.0)).collect();
         let q4_1: Vec<f32> = q.map(|q| 0.5 * q - 1.0).collect();
         check(DType::Q4_0, &[&HALF[..], &quants].concat(), &q4_0);
-        check(DType::Q4_1, &[&HALF[..], &MINUS_ONE, &quants].concat(), &q4_1);
+        check(
+            DType::Q4_1,
+            &[&HALF[..], &MINUS_ONE, &quants].concat(),
+            &q4_1,
+        );
     }
 }

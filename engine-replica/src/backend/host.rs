@@ -57,7 +57,10 @@ pub struct HostBuffer {
 impl HostBuffer {
     pub(super) fn new(rows_max: usize, width: usize) -> Result<Self, BackendError> {
         let len = floats_of(&[rows_max, width])?;
-        Ok(Self { width, data: Floats::zeroed(len) })
+        Ok(Self {
+            width,
+            data: Floats::zeroed(len),
+        })
     }
 
     pub(super) fn row(&self, row: usize) -> &[f32] {
@@ -111,7 +114,10 @@ impl HostStep {
         let sequences = batch
             .sequences
             .iter()
-            .map(|s| HostSequence { rows: s.rows.clone(), blocks: s.block_table.to_vec() })
+            .map(|s| HostSequence {
+                rows: s.rows.clone(),
+                blocks: s.block_table.to_vec(),
+            })
             .collect();
         let wanted = batch
             .sequences
@@ -135,6 +141,9 @@ impl HostStep {
 impl HostSequence {
     /// Where position `position` lies: its block's id and its place in the block.
     pub(super) fn place(&self, position: usize) -> (usize, usize) {
-        (self.blocks[position / BLOCK_TOKENS] as usize, position % BLOCK_TOKENS)
+        (
+            self.blocks[position / BLOCK_TOKENS] as usize,
+            position % BLOCK_TOKENS,
+        )
     }
 }

@@ -5,8 +5,14 @@ use half::{bf16, f16};
 use crate::loader::tensor::{DType, QUANT_BLOCK, TensorView};
 
 /// Every storage type.
-pub(crate) const DTYPES: [DType; 6] =
-    [DType::F32, DType::F16, DType::Bf16, DType::Q8_0, DType::Q4_0, DType::Q4_1];
+pub(crate) const DTYPES: [DType; 6] = [
+    DType::F32,
+    DType::F16,
+    DType::Bf16,
+    DType::Q8_0,
+    DType::Q4_0,
+    DType::Q4_1,
+];
 
 /// A small generator (splitmix64): the same seed gives the same numbers everywhere.
 #[derive(Clone, Debug)]
@@ -38,16 +44,23 @@ impl Random {
     pub(crate) fn tensor(&mut self, dtype: DType, rows: usize, cols: usize, scale: f32) -> Tensor {
         let count = rows * cols;
         let mut data = Vec::with_capacity(dtype.bytes(count));
-        let quantised = |data: &mut Vec<u8>, random: &mut Self, bytes: usize, d: f32, m: Option<f32>| {
-            for _ in 0..count / QUANT_BLOCK {
-                let d = f16::from_f32(d * random.float());
-                data.extend(d.to_le_bytes());
-                data.extend(m.map(|m| f16::from_f32(m * random.float())).iter().flat_map(|m| m.to_le_bytes()));
-                data.extend((0..bytes).map(|_| random.bits() as u8));
-            }
-        };
+        let quantised =
+            |data: &mut Vec<u8>, random: &mut Self, bytes: usize, d: f32, m: Option<f32>| {
+                for _ in 0..count / QUANT_BLOCK {
+                    let d = f16::from_f32(d * random.float());
+                    data.extend(d.to_le_bytes());
+                    data.extend(
+                        m.map(|m| f16::from_f32(m * random.float()))
+                            .iter()
+                            .flat_map(|m| m.to_le_bytes()),
+                    );
+                    data.extend((0..bytes).map(|_| random.bits() as u8));
+                }
+            };
         match dtype {
-            DType::F32 => (0..count).for_each(|_| data.extend((scale * self.float()).to_le_bytes())),
+            DType::F32 => {
+                (0..count).for_each(|_| data.extend((scale * self.float()).to_le_bytes()))
+            }
             DType::F16 => (0..count)
                 .for_each(|_| data.extend(f16::from_f32(scale * self.float()).to_le_bytes())),
             DType::Bf16 => (0..count)
@@ -56,7 +69,12 @@ impl Random {
             DType::Q4_0 => quantised(&mut data, self, 16, scale / 8.0, None),
             DType::Q4_1 => quantised(&mut data, self, 16, scale / 15.0, Some(scale / 2.0)),
         }
-        Tensor { dtype, rows, cols, data }
+        Tensor {
+            dtype,
+            rows,
+            cols,
+            data,
+        }
     }
 }
 
@@ -71,8 +89,18 @@ pub(crate) struct Tensor {
 
 impl Tensor {
     pub(crate) fn view(&self) -> TensorView<'_> {
-        let Self { dtype, rows, cols, ref data } = *self;
-        TensorView { dtype, rows, cols, data }
+        let Self {
+            dtype,
+            rows,
+            cols,
+            ref data,
+        } = *self;
+        TensorView {
+            dtype,
+            rows,
+            cols,
+            data,
+        }
     }
 }
 

@@ -47,8 +47,9 @@ pub struct TensorView<'a> {
     pub data: &'a [u8],
 }
 
-/// Where a model's tensors come from.
+/// Where a model's tensors come from: one open checkpoint, whatever its format.
 pub trait TensorSource {
-    /// The tensor of this Hugging Face name, `None` where the checkpoint has none.
+    /// The tensor of this Hugging Face name (`model.layers.0.self_attn.q_proj.weight`), or `None` where the
+    /// checkpoint has none. Vectors have `rows == 1`.
     fn tensor(&self, name: &str) -> Option<TensorView<'_>>;
 }

@@ -21,18 +21,30 @@ pub(super) struct Limits {
 pub(super) fn check(batch: &StepBatch<'_>, limits: Limits) -> Result<(), StepError> {
     let rows = batch.tokens.len();
     if rows > limits.rows_max {
-        return refuse(format!("{rows} rows in one step, at most {} fit", limits.rows_max));
+        return refuse(format!(
+            "{rows} rows in one step, at most {} fit",
+            limits.rows_max
+        ));
     }
     if batch.positions.len() != rows {
-        return refuse(format!("{rows} tokens but {} positions", batch.positions.len()));
+        return refuse(format!(
+            "{rows} tokens but {} positions",
+            batch.positions.len()
+        ));
     }
     if let Some(token) = batch.tokens.iter().find(|&&t| t as usize >= limits.vocab) {
-        return refuse(format!("token id {token} is not below the vocabulary's {}", limits.vocab));
+        return refuse(format!(
+            "token id {token} is not below the vocabulary's {}",
+            limits.vocab
+        ));
     }
     let mut next = 0;
     for sequence in batch.sequences {
         if sequence.rows.start != next || sequence.rows.is_empty() || sequence.rows.end > rows {
-            return refuse(format!("sequence rows {:?} do not follow row {next}", sequence.rows));
+            return refuse(format!(
+                "sequence rows {:?} do not follow row {next}",
+                sequence.rows
+            ));
         }
         next = sequence.rows.end;
         check_sequence(sequence, &batch.positions[sequence.rows.clone()], limits)?;
@@ -49,19 +61,36 @@ fn check_sequence(
     limits: Limits,
 ) -> Result<(), StepError> {
     let rows = &sequence.rows;
-    if !positions.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1])) {
-        return refuse(format!("positions of rows {rows:?} are not consecutive: {positions:?}"));
+    if !positions
+        .windows(2)
+        .all(|pair| pair[0].checked_add(1) == Some(pair[1]))
+    {
+        return refuse(format!(
+            "positions of rows {rows:?} are not consecutive: {positions:?}"
+        ));
     }
     let end = positions.last().map_or(0, |&p| p as usize + 1);
     if end > limits.positions {
-        return refuse(format!("rows {rows:?} end at {end}, past the {} that fit", limits.positions));
+        return refuse(format!(
+            "rows {rows:?} end at {end}, past the {} that fit",
+            limits.positions
+        ));
     }
     let covered = sequence.block_table.len() * BLOCK_TOKENS;
     if covered < end {
-        return refuse(format!("rows {rows:?} end at {end} but their blocks cover {covered}"));
+        return refuse(format!(
+            "rows {rows:?} end at {end} but their blocks cover {covered}"
+        ));
     }
-    if let Some(block) = sequence.block_table.iter().find(|&&b| b as usize >= limits.kv_blocks) {
-        return refuse(format!("block {block} is not below the pool's {}", limits.kv_blocks));
+    if let Some(block) = sequence
+        .block_table
+        .iter()
+        .find(|&&b| b as usize >= limits.kv_blocks)
+    {
+        return refuse(format!(
+            "block {block} is not below the pool's {}",
+            limits.kv_blocks
+        ));
     }
     Ok(())
 }
@@ -74,16 +103,31 @@ fn refuse(what: String) -> Result<(), StepError> {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits { vocab: 10, rows_max: 4, kv_blocks: 3, positions: 40 };
+    const LIMITS: Limits = Limits {
+        vocab: 10,
+        rows_max: 4,
+        kv_blocks: 3,
+        positions: 40,
+    };
 
     /// One sequence of the given rows; `expect` is what the refusal must say, empty for none.
     #[track_caller]
     fn check_one(tokens: &[u32], positions: &[u32], blocks: &[u32], expect: &str) {
-        let sequences =
-            [StepSequence { rows: 0..tokens.len(), block_table: blocks, wants_logits: true }];
-        let batch = StepBatch { tokens, positions, sequences: &sequences };
+        let sequences = [StepSequence {
+            rows: 0..tokens.len(),
+            block_table: blocks,
+            wants_logits: true,
+        }];
+        let batch = StepBatch {
+            tokens,
+            positions,
+            sequences: &sequences,
+        };
         let said = check(&batch, LIMITS).err().map_or(String::new(), |e| e.0);
-        assert!(said.contains(expect) && said.is_empty() == expect.is_empty(), "{said:?}");
+        assert!(
+            said.contains(expect) && said.is_empty() == expect.is_empty(),
+            "{said:?}"
+        );
     }
 
     #[test]
@@ -107,8 +151,11 @@ mod tests {
                 block_table: &[0],
                 wants_logits: false,
             });
-            let batch =
-                StepBatch { tokens: &[0; 3], positions: &[0, 1, 2], sequences: &sequences };
+            let batch = StepBatch {
+                tokens: &[0; 3],
+                positions: &[0, 1, 2],
+                sequences: &sequences,
+            };
             assert!(check(&batch, LIMITS).is_err());
         }
     }

@@ -1,10 +1,12 @@
 //! The transformer.
 
+use super::Capacity;
 use super::batch::{self, Limits};
 use super::config::ModelConfig;
+use super::problem::ModelError;
 use super::rope;
-use super::weights::{Layer, ModelError, Weights, heads_of};
-use super::Capacity;
+use super::tensors::heads_of;
+use super::weights::{Layer, Weights};
 use crate::backend::{Backend, HeadShape, KvShape, RopeTable};
 use crate::engine::step::{StepBatch, StepError, StepModel};
 use replica_core::BLOCK_TOKENS;
@@ -72,15 +74,24 @@ impl<B: Backend> LoadedModel<B> {
         weights: Weights<B>,
         capacity: Capacity,
     ) -> Result<Self, ModelError> {
-        let Capacity { rows_max, kv_blocks } = capacity;
+        let Capacity {
+            rows_max,
+            kv_blocks,
+        } = capacity;
         let limits = Limits {
             vocab: config.vocab,
             rows_max,
             kv_blocks,
-            positions: config.context_max.min(kv_blocks.saturating_mul(BLOCK_TOKENS)),
+            positions: config
+                .context_max
+                .min(kv_blocks.saturating_mul(BLOCK_TOKENS)),
         };
         let heads = heads_of(&config);
-        let kv = KvShape { layers: config.layers, blocks: kv_blocks, heads };
+        let kv = KvShape {
+            layers: config.layers,
+            blocks: kv_blocks,
+            heads,
+        };
         Ok(Self {
             rope: rope::table(&mut backend, &config, limits.positions)?,
             kv: backend.new_kv_pool(kv)?,
@@ -94,11 +105,26 @@ impl<B: Backend> LoadedModel<B> {
 
     /// One layer: residual += attention(norm(residual)); residual += mlp(norm(residual)).
     fn layer(&mut self, index: usize, rows: usize, step: &B::Step) {
-        let Self { backend: b, config, rope, kv, weights, scratch: s, .. } = self;
+        let Self {
+            backend: b,
+            config,
+            rope,
+            kv,
+            weights,
+            scratch: s,
+            ..
+        } = self;
         let heads: HeadShape = heads_of(config);
         let eps = config.rms_eps;
-        let Layer { attention_norm, qkv, qk_norm, attention_out, mlp_norm, gate_up, down } =
-            &weights.layers[index];
+        let Layer {
+            attention_norm,
+            qkv,
+            qk_norm,
+            attention_out,
+            mlp_norm,
+            gate_up,
+            down,
+        } = &weights.layers[index];
 
         b.rms_norm(rows, &s.residual, attention_norm, eps, &mut s.hidden);
         b.matmul(rows, qkv, &s.hidden, &mut s.qkv);
@@ -126,14 +152,27 @@ impl<B: Backend> LoadedModel<B> {
         wanted: usize,
         logits: &mut Vec<f32>,
     ) -> Result<(), StepError> {
-        let Self { backend: b, config, weights, scratch: s, .. } = self;
+        let Self {
+            backend: b,
+            config,
+            weights,
+            scratch: s,
+            ..
+        } = self;
         let output = weights.output.as_ref().unwrap_or(&weights.embedding);
         for start in (0..wanted).step_by(LOGIT_ROWS_MAX) {
             let rows = (wanted - start).min(LOGIT_ROWS_MAX);
             b.gather_wanted(step, start..start + rows, &s.residual, &mut s.last);
-            b.rms_norm(rows, &s.last, &weights.norm, config.rms_eps, &mut s.last_normed);
+            b.rms_norm(
+                rows,
+                &s.last,
+                &weights.norm,
+                config.rms_eps,
+                &mut s.last_normed,
+            );
             b.matmul(rows, output, &s.last_normed, &mut s.logits);
-            b.read_back(rows, &s.logits, logits).map_err(|e| StepError(e.0))?;
+            b.read_back(rows, &s.logits, logits)
+                .map_err(|e| StepError(e.0))?;
         }
         Ok(())
     }
@@ -148,18 +187,18 @@ impl<B: Backend> StepModel for LoadedModel<B> {
         self.limits.kv_blocks
     }
 
-    fn forward(
-        &mut self,
-        batch: &StepBatch<'_>,
-        logits: &mut Vec<f32>,
-    ) -> Result<(), StepError> {
+    fn forward(&mut self, batch: &StepBatch<'_>, logits: &mut Vec<f32>) -> Result<(), StepError> {
         logits.clear();
         batch::check(batch, self.limits)?;
         let rows = batch.tokens.len();
         let wanted = batch.sequences.iter().filter(|s| s.wants_logits).count();
-        let step = self.backend.upload_step(batch).map_err(|e| StepError(e.0))?;
+        let step = self
+            .backend
+            .upload_step(batch)
+            .map_err(|e| StepError(e.0))?;
         let embedding = &self.weights.embedding;
-        self.backend.embed(embedding, &step, &mut self.scratch.residual);
+        self.backend
+            .embed(embedding, &step, &mut self.scratch.residual);
         for index in 0..self.config.layers {
             self.layer(index, rows, &step);
         }

@@ -6,14 +6,17 @@
 mod batch;
 pub mod config;
 mod forward;
+mod problem;
 mod rope;
+mod tensors;
 mod weights;
 
 #[cfg(test)]
 mod tests;
 
 pub use forward::LoadedModel;
-pub use weights::{ModelError, Problem, Weights, build};
+pub use problem::{ModelError, Problem};
+pub use weights::{Weights, build};
 
 use crate::backend::Backend;
 use crate::backend::cpu::Cpu;
@@ -63,5 +66,10 @@ fn on<B: Backend>(
     capacity: Capacity,
 ) -> Result<Box<dyn StepModel>, ModelError> {
     let weights = build(config, tensors, &mut backend)?;
-    Ok(Box::new(LoadedModel::new(backend, config.clone(), weights, capacity)?))
+    Ok(Box::new(LoadedModel::new(
+        backend,
+        config.clone(),
+        weights,
+        capacity,
+    )?))
 }

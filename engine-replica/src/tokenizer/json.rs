@@ -28,15 +28,16 @@ pub(super) fn read(text: &str, bos: Option<&str>) -> Result<Tokenizer, Vec<Strin
         return Err(one("is not a JSON object".to_owned()));
     }
     let model = json["model"]["type"].as_str().unwrap_or("BPE").to_owned();
-    if model != "BPE" || !names_byte_level(&json["pre_tokenizer"]) {
+    if model != "BPE" {
         return Err(one(format!(
-            "has a {model} model {} byte-level pre-tokenizer; this build reads byte-level BPE",
-            if model == "BPE" {
-                "without a"
-            } else {
-                "with or without a"
-            }
+            "has a {model} model; this build reads byte-level BPE"
         )));
+    }
+    if !names_byte_level(&json["pre_tokenizer"]) {
+        return Err(one(
+            "has a BPE model without a byte-level pre-tokenizer; this build reads byte-level BPE"
+                .to_owned(),
+        ));
     }
     let entries: Vec<Entry> = match json["added_tokens"].take() {
         Value::Null => Vec::new(),

@@ -3,7 +3,14 @@
 //! Query vectors that read the same key head (the heads of a group, and neighbouring rows) go in tiles, so that each
 //! key and value loaded serves all of them. Scores come from the matmul's own kernel, a block of keys being a strip
 //! of sixteen outputs. A query's numbers never depend on the others in its tile.
-#![expect(unsafe_code, reason = "threads write disjoint columns; A4 allows it in backend/cpu")]
+#![expect(
+    unsafe_code,
+    reason = "threads write disjoint columns; A4 allows it in backend/cpu"
+)]
+#![expect(
+    clippy::needless_range_loop,
+    reason = "loops over register arrays have constant bounds, and plain indices unroll best"
+)]
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -77,11 +84,25 @@ pub(super) fn attention(
             }
         }
     }
-    let job = Job { step, layer, qkv, pool, out: SharedRows::new(out) };
+    let job = Job {
+        step,
+        layer,
+        qkv,
+        pool,
+        out: SharedRows::new(out),
+    };
     threads.run(tasks.len(), &|task, thread| {
         let (sequence, head, rows) = tasks[task].clone();
-        let mut scratch = scratches[thread].lock().unwrap_or_else(PoisonError::into_inner);
-        isa.run(Task { job: &job, sequence, head, rows, scratch: &mut scratch });
+        let mut scratch = scratches[thread]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        isa.run(Task {
+            job: &job,
+            sequence,
+            head,
+            rows,
+            scratch: &mut scratch,
+        });
     });
 }
 
@@ -186,8 +207,7 @@ impl Task<'_> {
                 let block = self.sequence.blocks[start + s] as usize;
                 strips[s] = pool.key_block(layer, block, self.head);
             }
-            let mut acc = [[lanes.zero(); S]; R];
-            accumulate(lanes, strips, queries, &mut acc);
+            let acc = accumulate(lanes, strips, queries, [[lanes.zero(); S]; R]);
             for r in 0..R {
                 for s in 0..S {
                     let to = &mut self.scratch.scores[r * blocks + start + s];
@@ -199,7 +219,12 @@ impl Task<'_> {
 
     /// sums[r] = the values of positions `0..limits[r]` weighed by r's exponentials.
     #[inline(always)]
-    fn weigh_all<L: Lanes, const R: usize>(&mut self, lanes: L, blocks: usize, limits: &[usize; R]) {
+    fn weigh_all<L: Lanes, const R: usize>(
+        &mut self,
+        lanes: L,
+        blocks: usize,
+        limits: &[usize; R],
+    ) {
         let strips = self.job.pool.value_strips;
         self.scratch.sums.resize(TILE_MAX * strips, [0.0; LANES]);
         // Blocks that all of the tile see whole; then the rest for each query up to its own limit, since what lies
@@ -297,9 +322,10 @@ fn exponentials<L: Lanes>(lanes: L, scores: &mut [[f32; LANES]], limit: usize) -
     for score in &*scores {
         highest = lanes.greater(lanes.load(score), highest);
     }
-    let highest = lanes.to_array(highest).into_iter().fold(f32::NEG_INFINITY, |m, s| {
-        numeric::greater(s, m)
-    });
+    let highest = lanes
+        .to_array(highest)
+        .into_iter()
+        .fold(f32::NEG_INFINITY, |m, s| numeric::greater(s, m));
     let splat = lanes.splat(highest);
     for score in &mut *scores {
         lanes.store(lanes.exp(lanes.sub(lanes.load(score), splat)), score);

@@ -23,13 +23,22 @@ pub struct KvPool {
 
 impl KvPool {
     pub(super) fn new(shape: KvShape) -> Result<Self, BackendError> {
-        let KvShape { layers, blocks, heads } = shape;
+        let KvShape {
+            layers,
+            blocks,
+            heads,
+        } = shape;
         let value_strips = heads.head_dim.div_ceil(LANES);
         let per_head = [layers, blocks, heads.kv_heads, BLOCK_TOKENS];
         let keys = floats_of(&[&per_head[..], &[heads.head_dim]].concat())?;
         let values = floats_of(&[&per_head[..], &[value_strips * LANES]].concat())?;
         let (keys, values) = (Floats::zeroed(keys), Floats::zeroed(values));
-        Ok(Self { shape, value_strips, keys, values })
+        Ok(Self {
+            shape,
+            value_strips,
+            keys,
+            values,
+        })
     }
 
     /// Number of a head's block among all.
@@ -53,7 +62,9 @@ impl KvPool {
 
     /// See `Backend::kv_write`. Plain copies, a few microseconds for a prefill chunk, so one thread does it.
     pub(super) fn write(&mut self, step: &HostStep, layer: usize, qkv: &HostBuffer) {
-        let HeadShape { kv_heads, head_dim, .. } = self.shape.heads;
+        let HeadShape {
+            kv_heads, head_dim, ..
+        } = self.shape.heads;
         let (q, kv) = (self.shape.heads.q_width(), self.shape.heads.kv_width());
         let padded = self.value_strips * LANES;
         for sequence in &step.sequences {

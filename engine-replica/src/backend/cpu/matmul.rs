@@ -3,7 +3,14 @@
 //! Up to one tile of rows, weights are dequantised on their way into the sums. With more rows a pair of strips is
 //! dequantised once into a panel that stays in the cache while all tiles pass over it. Either way each output is the
 //! same chain of fused multiply-adds, so neither the number of rows nor the split among threads shows in it.
-#![expect(unsafe_code, reason = "threads write disjoint columns; A4 allows it in backend/cpu")]
+#![expect(
+    unsafe_code,
+    reason = "threads write disjoint columns; A4 allows it in backend/cpu"
+)]
+#![expect(
+    clippy::needless_range_loop,
+    reason = "loops over register arrays have constant bounds, and plain indices unroll best"
+)]
 
 use std::sync::{Mutex, PoisonError};
 
@@ -15,6 +22,7 @@ use super::pool::Pool;
 use super::shared::SharedRows;
 use super::strips::Unit;
 use super::tile::accumulate;
+use super::tiles::{TILE_MAX, Tile, Tiles};
 
 /// Strips of a panel, and the most that a kernel takes beside one another.
 const PANEL_STRIPS: usize = 2;
@@ -34,51 +42,11 @@ pub(super) struct Scratch {
 
 impl Scratch {
     pub(super) fn new(threads: usize) -> Self {
-        Self { tiles: Vec::new(), panels: (0..threads).map(|_| Mutex::default()).collect() }
+        Self {
+            tiles: Vec::new(),
+            panels: (0..threads).map(|_| Mutex::default()).collect(),
+        }
     }
-}
-
-/// Activations in tiles: tile after tile, each `(cols, height)`, rows beyond the last filled with zeros.
-struct Tiles<'a> {
-    floats: &'a [f32],
-    cols: usize,
-    rows: usize,
-    /// Height of every tile but the last.
-    height_max: usize,
-    /// Height of the last tile.
-    height_last: usize,
-}
-
-/// One tile.
-#[derive(Clone, Copy)]
-struct Tile<'a> {
-    /// (cols, height)
-    floats: &'a [f32],
-    height: usize,
-    /// The activation row that is its first.
-    row: usize,
-    /// Activation rows in it, at most `height`.
-    rows: usize,
-}
-
-impl<'a> Tiles<'a> {
-    fn count(&self) -> usize {
-        self.rows.div_ceil(self.height_max)
-    }
-
-    fn get(&self, index: usize) -> Tile<'a> {
-        let row = index * self.height_max;
-        let last = index + 1 == self.count();
-        let height = if last { self.height_last } else { self.height_max };
-        let floats = &self.floats[row * self.cols..][..height * self.cols];
-        Tile { floats, height, row, rows: height.min(self.rows - row) }
-    }
-}
-
-/// The least height among `heights` (ascending) that holds `rows`, or the greatest.
-fn height_for(rows: usize, heights: &[usize]) -> usize {
-    let fits = heights.iter().find(|&&h| h >= rows);
-    fits.or(heights.last()).copied().unwrap_or(1)
 }
 
 /// out (rows, out) = x (rows, in) · wᵀ; see `Backend::matmul`.
@@ -92,57 +60,34 @@ pub(super) fn matmul(
     if rows == 0 {
         return;
     }
-    let cols = weight.cols;
-    let heights = isa.tile_heights();
-    let height_max = height_for(usize::MAX, heights);
-    let height_last = height_for((rows - 1) % height_max + 1, heights);
-    let tiled_rows = (rows - 1) / height_max * height_max + height_last;
-    let floats = if rows == 1 {
-        x.row(0)
-    } else {
-        let packed = &mut scratch.tiles;
-        packed.resize(packed.len().max(tiled_rows * cols), 0.0);
-        pack(pool, rows, height_max, x, &mut packed[..tiled_rows * cols]);
-        &packed[..tiled_rows * cols]
+    let tiles = Tiles::new(pool, rows, isa.tile_heights(), x, &mut scratch.tiles);
+    let job = Job {
+        tiles,
+        out: SharedRows::new(out),
     };
-    let tiles = Tiles { floats, cols, rows, height_max, height_last };
-    let job = Job { tiles, out: SharedRows::new(out) };
     let tasks = split(weight, pool.threads() * TASKS_PER_THREAD);
     let panels = &scratch.panels;
     pool.run(tasks.len(), &|task, thread| {
         let (part, strips) = &tasks[task];
-        let mut panel = panels[thread].lock().unwrap_or_else(PoisonError::into_inner);
-        isa.run(Task { job: &job, part, strips: strips.clone(), panel: &mut panel });
-    });
-}
-
-/// Copies `x` into tiles: element (row, k) to k · height + row within the tile.
-fn pack(pool: &mut Pool, rows: usize, height_max: usize, x: &HostBuffer, packed: &mut [f32]) {
-    let cols = x.width;
-    let total = packed.len();
-    let whole = height_max * cols;
-    let shared = SharedRows::over(packed, total);
-    pool.run(total.div_ceil(whole), &|tile, _| {
-        let range = tile * whole..((tile + 1) * whole).min(total);
-        let height = range.len() / cols;
-        // SAFETY: each task has its own range.
-        let to = unsafe { shared.part(0, range) };
-        for r in 0..height {
-            let row = tile * height_max + r;
-            if row < rows {
-                for (to, &from) in to.chunks_exact_mut(height).zip(x.row(row)) {
-                    to[r] = from;
-                }
-            } else {
-                to.chunks_exact_mut(height).for_each(|to| to[r] = 0.0);
-            }
-        }
+        let mut panel = panels[thread]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        isa.run(Task {
+            job: &job,
+            part,
+            strips: strips.clone(),
+            panel: &mut panel,
+        });
     });
 }
 
 /// Cuts the strips of all parts into about `tasks_max` tasks or fewer, none across two parts.
 fn split(weight: &Matrix, tasks_max: usize) -> Vec<(&Part, std::ops::Range<usize>)> {
-    let total: usize = weight.parts.iter().map(|part| part.rows.div_ceil(LANES)).sum();
+    let total: usize = weight
+        .parts
+        .iter()
+        .map(|part| part.rows.div_ceil(LANES))
+        .sum();
     let each = total.div_ceil(tasks_max).next_multiple_of(STRIPS_MAX);
     let mut tasks = Vec::with_capacity(tasks_max + weight.parts.len());
     for part in &weight.parts {
@@ -237,9 +182,9 @@ impl Task<'_> {
             (2, true) if left >= 4 => self.times::<L, U, 2, 4>(lanes, tile, at),
             (4, true) if left >= 2 => self.times::<L, U, 4, 2>(lanes, tile, at),
             (8, true) if left >= 2 => self.times::<L, U, 8, 2>(lanes, tile, at),
-            (12, true) if left >= 2 => self.times::<L, U, 12, 2>(lanes, tile, at),
+            (TILE_MAX, true) if left >= 2 => self.times::<L, U, TILE_MAX, 2>(lanes, tile, at),
             (8, true) => self.times::<L, U, 8, 1>(lanes, tile, at),
-            (12, true) => self.times::<L, U, 12, 1>(lanes, tile, at),
+            (TILE_MAX, true) => self.times::<L, U, TILE_MAX, 1>(lanes, tile, at),
             (1, false) if left >= 2 => self.times::<L, U, 1, 2>(lanes, tile, at),
             (6, false) => self.times::<L, U, 6, 1>(lanes, tile, at),
             (4, _) => self.times::<L, U, 4, 1>(lanes, tile, at),
@@ -248,26 +193,19 @@ impl Task<'_> {
         }
     }
 
+    /// R rows times S strips, in a function of their own: so small that all sums stay in registers.
     #[inline(always)]
     fn times<L: Lanes, U: Unit, const R: usize, const S: usize>(
         &self,
         lanes: L,
         tile: Tile<'_>,
-        (units, per_strip, strip): (&[U], usize, usize),
+        at: (&[U], usize, usize),
     ) -> usize {
-        let mut strips = [units; S];
-        for s in 0..S {
-            strips[s] = &units[s * per_strip..][..per_strip];
-        }
-        let mut acc = [[lanes.zero(); S]; R];
-        accumulate(lanes, strips, tile.floats.as_chunks::<R>().0, &mut acc);
-        for r in 0..R {
-            if r < tile.rows {
-                for s in 0..S {
-                    self.store(lanes, tile.row + r, strip + s, acc[r][s]);
-                }
-            }
-        }
+        lanes.enter(Times::<U, R, S> {
+            task: self,
+            tile,
+            at,
+        });
         S
     }
 
@@ -287,6 +225,38 @@ impl Task<'_> {
     }
 }
 
+/// One tile times a few strips.
+struct Times<'a, U, const R: usize, const S: usize> {
+    task: &'a Task<'a>,
+    tile: Tile<'a>,
+    /// Units from the first strip on, units of a strip, and the first strip's number.
+    at: (&'a [U], usize, usize),
+}
+
+impl<U: Unit, const R: usize, const S: usize> Kernel for Times<'_, U, R, S> {
+    #[inline(always)]
+    fn run<L: Lanes>(self, lanes: L) {
+        let Self {
+            task,
+            tile,
+            at: (units, per_strip, strip),
+        } = self;
+        let mut strips = [units; S];
+        for s in 0..S {
+            strips[s] = &units[s * per_strip..][..per_strip];
+        }
+        let x = tile.floats.as_chunks::<R>().0;
+        let acc = accumulate(lanes, strips, x, [[lanes.zero(); S]; R]);
+        for r in 0..R {
+            if r < tile.rows {
+                for s in 0..S {
+                    task.store(lanes, tile.row + r, strip + s, acc[r][s]);
+                }
+            }
+        }
+    }
+}
+
 /// panel = the weights of `units` in f32, k by k.
 #[inline(always)]
 fn expand<L: Lanes, U: Unit>(lanes: L, units: &[U], panel: &mut [[f32; LANES]]) {
@@ -297,4 +267,3 @@ fn expand<L: Lanes, U: Unit>(lanes: L, units: &[U], panel: &mut [[f32; LANES]]) 
         }
     }
 }
-

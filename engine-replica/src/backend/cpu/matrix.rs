@@ -55,16 +55,26 @@ impl Matrix {
         let cols = views.first().map_or(0, |view| view.cols);
         let mut first = 0;
         let parts = views.iter().map(|view| {
-            let part = Part { first, rows: view.rows, strips: pack(view) };
+            let part = Part {
+                first,
+                rows: view.rows,
+                strips: pack(view),
+            };
             first += view.rows;
             part
         });
-        Self { cols, parts: parts.collect() }
+        Self {
+            cols,
+            parts: parts.collect(),
+        }
     }
 
     /// Writes row `row` (cols) in f32 to `out`.
     pub(super) fn read_row(&self, row: usize, out: &mut [f32]) {
-        let Some(part) = self.parts.iter().find(|p| (p.first..p.first + p.rows).contains(&row))
+        let Some(part) = self
+            .parts
+            .iter()
+            .find(|p| (p.first..p.first + p.rows).contains(&row))
         else {
             return;
         };

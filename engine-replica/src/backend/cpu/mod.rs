@@ -13,6 +13,7 @@ mod rows;
 mod shared;
 mod strips;
 mod tile;
+mod tiles;
 
 #[cfg(test)]
 mod tests;
@@ -49,7 +50,12 @@ impl Cpu {
         let pool = Pool::new(threads);
         let matmul = matmul::Scratch::new(pool.threads());
         let attention = (0..pool.threads()).map(|_| Default::default()).collect();
-        Self { pool, isa, matmul, attention }
+        Self {
+            pool,
+            isa,
+            matmul,
+            attention,
+        }
     }
 }
 
@@ -102,7 +108,11 @@ impl Backend for Cpu {
         let (isa, width) = (self.isa, out.width);
         each_row(&mut self.pool, rows, width, out, &|row, out| {
             out.copy_from_slice(x.row(row));
-            isa.run(Normalise { x: out, weight, eps });
+            isa.run(Normalise {
+                x: out,
+                weight,
+                eps,
+            });
         });
     }
 
@@ -114,7 +124,13 @@ impl Backend for Cpu {
     }
 
     fn matmul(&mut self, rows: usize, weight: &Matrix, x: &HostBuffer, out: &mut HostBuffer) {
-        matmul::matmul((&mut self.pool, self.isa, &mut self.matmul), rows, weight, x, out);
+        matmul::matmul(
+            (&mut self.pool, self.isa, &mut self.matmul),
+            rows,
+            weight,
+            x,
+            out,
+        );
     }
 
     fn qk_norm(

@@ -2,7 +2,10 @@
 //!
 //! Tasks are claimed one by one, so a thread that the system has put aside delays nobody: the caller works too, and
 //! waits only for threads that have joined the loop. Which thread does a task never shows in its result.
-#![expect(unsafe_code, reason = "lends a borrowed closure to other threads; A4 allows it in backend/cpu")]
+#![expect(
+    unsafe_code,
+    reason = "lends a borrowed closure to other threads; A4 allows it in backend/cpu"
+)]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -96,7 +99,10 @@ impl Shared {
         let mut state = self.lock();
         while state.generation == seen && !state.stop {
             state.parked += 1;
-            state = self.opened.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self
+                .opened
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
             state.parked -= 1;
         }
         if state.stop {
@@ -144,7 +150,11 @@ impl Drop for Opened<'_> {
         spin_while(|| self.0.inside.load(Ordering::Acquire) > 0);
         let mut state = self.0.lock();
         while state.inside > 0 {
-            state = self.0.left.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self
+                .0
+                .left
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
@@ -198,7 +208,10 @@ impl Pool {
         let opened = Opened(shared);
         shared.work(body, tasks, 0);
         drop(opened);
-        assert!(!shared.lock().panicked, "a compute thread panicked; its message is above");
+        assert!(
+            !shared.lock().panicked,
+            "a compute thread panicked; its message is above"
+        );
     }
 }
 
@@ -207,7 +220,9 @@ impl Drop for Pool {
         let mut state = self.shared.lock();
         state.stop = true;
         // Ends the watch of threads that spin.
-        self.shared.generation.store(state.generation.wrapping_add(1), Ordering::Release);
+        self.shared
+            .generation
+            .store(state.generation.wrapping_add(1), Ordering::Release);
         drop(state);
         self.shared.opened.notify_all();
         for thread in self.threads.drain(..) {

@@ -1,5 +1,8 @@
 //! The operations that go row by row: norms, activation, sums.
-#![expect(unsafe_code, reason = "threads write disjoint rows; A4 allows it in backend/cpu")]
+#![expect(
+    unsafe_code,
+    reason = "threads write disjoint rows; A4 allows it in backend/cpu"
+)]
 
 use std::ops::Range;
 
@@ -13,14 +16,11 @@ use super::shared::SharedRows;
 const TASK_FLOATS_MIN: usize = 16 * 1024;
 
 /// Calls `body` with disjoint ranges that cover `0..rows`; `width` floats are touched a row.
-fn split_rows(
-    pool: &mut Pool,
-    rows: usize,
-    width: usize,
-    body: &(dyn Fn(Range<usize>) + Sync),
-) {
+fn split_rows(pool: &mut Pool, rows: usize, width: usize, body: &(dyn Fn(Range<usize>) + Sync)) {
     let each = TASK_FLOATS_MIN.div_ceil(width.max(1));
-    pool.run(rows.div_ceil(each), &|task, _| body(task * each..((task + 1) * each).min(rows)));
+    pool.run(rows.div_ceil(each), &|task, _| {
+        body(task * each..((task + 1) * each).min(rows))
+    });
 }
 
 /// x (n) = x · (1 / sqrt(mean(x²) + eps)) · weight (n), in place; see `Backend::rms_norm`.
@@ -48,7 +48,10 @@ impl Kernel for Normalise<'_> {
         let (vectors, tail) = self.x.as_chunks_mut::<LANES>();
         let (weights, weights_tail) = self.weight.as_chunks::<LANES>();
         for (x, weight) in vectors.iter_mut().zip(weights) {
-            lanes.store(lanes.mul(lanes.mul(lanes.load(x), splat), lanes.load(weight)), x);
+            lanes.store(
+                lanes.mul(lanes.mul(lanes.load(x), splat), lanes.load(weight)),
+                x,
+            );
         }
         for (x, weight) in tail.iter_mut().zip(weights_tail) {
             *x = *x * scale * weight;

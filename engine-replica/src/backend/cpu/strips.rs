@@ -166,7 +166,10 @@ impl Unit for Q8 {
     type Open<L: Lanes> = L::F;
 
     fn zero() -> Self {
-        Self { d: [0; LANES], q: [[0; LANES]; QUANT_BLOCK] }
+        Self {
+            d: [0; LANES],
+            q: [[0; LANES]; QUANT_BLOCK],
+        }
     }
 
     fn put(&mut self, lane: usize, bytes: &[u8]) {
@@ -229,7 +232,10 @@ impl Unit for Q4Centred {
     type Open<L: Lanes> = (L::F, L::Words);
 
     fn zero() -> Self {
-        Self { d: [0; LANES], q: [[0; LANES]; WORDS] }
+        Self {
+            d: [0; LANES],
+            q: [[0; LANES]; WORDS],
+        }
     }
 
     fn put(&mut self, lane: usize, bytes: &[u8]) {
@@ -262,7 +268,11 @@ impl Unit for Q4Offset {
     type Open<L: Lanes> = (L::F, L::F, L::Words);
 
     fn zero() -> Self {
-        Self { d: [0; LANES], m: [0; LANES], q: [[0; LANES]; WORDS] }
+        Self {
+            d: [0; LANES],
+            m: [0; LANES],
+            q: [[0; LANES]; WORDS],
+        }
     }
 
     fn put(&mut self, lane: usize, bytes: &[u8]) {
@@ -274,22 +284,24 @@ impl Unit for Q4Offset {
     }
 
     fn get(&self, lane: usize, k: usize) -> f32 {
-        let (d, m) = (f16::from_bits(self.d[lane]).to_f32(), f16::from_bits(self.m[lane]).to_f32());
+        let (d, m) = (
+            f16::from_bits(self.d[lane]).to_f32(),
+            f16::from_bits(self.m[lane]).to_f32(),
+        );
         d * nibble(&self.q, lane, k) + m
     }
 
     #[inline(always)]
     fn open<L: Lanes>(&self, lanes: L) -> (L::F, L::F, L::Words) {
-        (lanes.load_f16(&self.d), lanes.load_f16(&self.m), lanes.load_words(&self.q[0]))
+        (
+            lanes.load_f16(&self.d),
+            lanes.load_f16(&self.m),
+            lanes.load_words(&self.q[0]),
+        )
     }
 
     #[inline(always)]
-    fn at<L: Lanes>(
-        &self,
-        lanes: L,
-        (d, m, words): &mut (L::F, L::F, L::Words),
-        k: usize,
-    ) -> L::F {
+    fn at<L: Lanes>(&self, lanes: L, (d, m, words): &mut (L::F, L::F, L::Words), k: usize) -> L::F {
         // The product is exact in f32, so one rounding here is the contract's two.
         lanes.fma(*d, next_nibble(lanes, &self.q, words, k), *m)
     }

@@ -18,7 +18,9 @@ pub struct KvPool {
 impl KvPool {
     /// Where head `head` of the position at `(block, offset)` starts in `keys` and `values`.
     pub(super) fn at(&self, layer: usize, (block, offset): (usize, usize), head: usize) -> usize {
-        let HeadShape { kv_heads, head_dim, .. } = self.shape.heads;
+        let HeadShape {
+            kv_heads, head_dim, ..
+        } = self.shape.heads;
         let position = (layer * self.shape.blocks + block) * BLOCK_TOKENS + offset;
         (position * kv_heads + head) * head_dim
     }
@@ -34,14 +36,17 @@ pub(super) fn attend(
     out: &mut [f32],
 ) {
     let dim = query.len();
-    let starts: Vec<usize> =
-        (0..=position).map(|t| pool.at(layer, sequence.place(t), head)).collect();
+    let starts: Vec<usize> = (0..=position)
+        .map(|t| pool.at(layer, sequence.place(t), head))
+        .collect();
     let scale = 1.0 / (dim as f32).sqrt();
     let mut scores: Vec<f32> = starts
         .iter()
         .map(|&at| dot(query, &pool.keys[at..at + dim]) * scale)
         .collect();
-    let highest = scores.iter().fold(f32::NEG_INFINITY, |m, &s| numeric::greater(s, m));
+    let highest = scores
+        .iter()
+        .fold(f32::NEG_INFINITY, |m, &s| numeric::greater(s, m));
     let mut lanes = [0.0; LANES];
     for (t, score) in scores.iter_mut().enumerate() {
         *score = numeric::exp(*score - highest);

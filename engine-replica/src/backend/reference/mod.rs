@@ -2,11 +2,9 @@
 
 mod attention;
 
-
 use std::ops::Range;
 
 pub use attention::KvPool;
-
 
 use super::dequant::dequantise;
 use super::host::{HostBuffer, HostStep, floats_of};
@@ -41,7 +39,10 @@ impl Backend for Reference {
 
     fn upload_matrix(&mut self, parts: &[TensorView<'_>]) -> Result<Matrix, BackendError> {
         let cols = parts.first().map_or(0, |part| part.cols);
-        Ok(Matrix { cols, values: parts.iter().flat_map(dequantise).collect() })
+        Ok(Matrix {
+            cols,
+            values: parts.iter().flat_map(dequantise).collect(),
+        })
     }
 
     fn upload_vector(&mut self, values: &[f32]) -> Result<Vec<f32>, BackendError> {
@@ -53,9 +54,17 @@ impl Backend for Reference {
     }
 
     fn new_kv_pool(&mut self, shape: KvShape) -> Result<KvPool, BackendError> {
-        let KvShape { layers, blocks, heads } = shape;
+        let KvShape {
+            layers,
+            blocks,
+            heads,
+        } = shape;
         let floats = floats_of(&[layers, blocks, BLOCK_TOKENS, heads.kv_width()])?;
-        Ok(KvPool { shape, keys: vec![0.0; floats], values: vec![0.0; floats] })
+        Ok(KvPool {
+            shape,
+            keys: vec![0.0; floats],
+            values: vec![0.0; floats],
+        })
     }
 
     fn upload_step(&mut self, batch: &StepBatch<'_>) -> Result<HostStep, BackendError> {
@@ -65,7 +74,8 @@ impl Backend for Reference {
     fn embed(&mut self, table: &Matrix, step: &HostStep, out: &mut HostBuffer) {
         for (row, &token) in step.tokens.iter().enumerate() {
             let at = token as usize * table.cols;
-            out.row_mut(row).copy_from_slice(&table.values[at..at + table.cols]);
+            out.row_mut(row)
+                .copy_from_slice(&table.values[at..at + table.cols]);
         }
     }
 
@@ -85,7 +95,10 @@ impl Backend for Reference {
 
     fn add(&mut self, rows: usize, x: &mut HostBuffer, y: &HostBuffer) {
         for row in 0..rows {
-            x.row_mut(row).iter_mut().zip(y.row(row)).for_each(|(x, y)| *x += y);
+            x.row_mut(row)
+                .iter_mut()
+                .zip(y.row(row))
+                .for_each(|(x, y)| *x += y);
         }
     }
 
@@ -109,8 +122,10 @@ impl Backend for Reference {
         for row in 0..rows {
             let (q, kv) = qkv.row_mut(row).split_at_mut(heads.q_width());
             let (k, _) = kv.split_at_mut(heads.kv_width());
-            q.chunks_exact_mut(heads.head_dim).for_each(|head| normalise(head, q_weight, eps));
-            k.chunks_exact_mut(heads.head_dim).for_each(|head| normalise(head, k_weight, eps));
+            q.chunks_exact_mut(heads.head_dim)
+                .for_each(|head| normalise(head, q_weight, eps));
+            k.chunks_exact_mut(heads.head_dim)
+                .for_each(|head| normalise(head, k_weight, eps));
         }
     }
 
@@ -211,7 +226,9 @@ fn normalise(x: &mut [f32], weight: &[f32], eps: f32) {
     }
     let mean = numeric::fold_lanes(lanes) / x.len() as f32;
     let scale = 1.0 / (mean + eps).sqrt();
-    x.iter_mut().zip(weight).for_each(|(x, w)| *x = *x * scale * w);
+    x.iter_mut()
+        .zip(weight)
+        .for_each(|(x, w)| *x = *x * scale * w);
 }
 
 /// Turns the pairs of one head (head_dim) by the angles whose (cos, sin) are given (head_dim / 2).

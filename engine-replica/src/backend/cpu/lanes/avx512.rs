@@ -1,7 +1,11 @@
 //! `Lanes` in one 512-bit register.
-#![expect(unsafe_code, reason = "vector instructions; A4 allows them in backend/cpu")]
+#![expect(
+    unsafe_code,
+    reason = "vector instructions; A4 allows them in backend/cpu"
+)]
 
 use std::arch::x86_64::*;
+use std::mem::transmute;
 
 use super::super::super::numeric::LANES;
 use super::{Kernel, Lanes};
@@ -18,16 +22,6 @@ impl Avx512 {
             && is_x86_feature_detected!("f16c");
         found.then_some(Self(()))
     }
-
-    /// Runs `kernel` in a function compiled for these instructions.
-    pub(in super::super) fn enter<K: Kernel>(self, kernel: K) {
-        #[target_feature(enable = "avx512f,avx2,fma,f16c")]
-        fn compiled<K: Kernel>(lanes: Avx512, kernel: K) {
-            kernel.run(lanes);
-        }
-        // SAFETY: `self` proves that the machine has the features.
-        unsafe { compiled(self, kernel) }
-    }
 }
 
 impl Lanes for Avx512 {
@@ -36,6 +30,16 @@ impl Lanes for Avx512 {
 
     const TILE_HEIGHTS: &'static [usize] = &[1, 2, 4, 8, 12];
     const WIDE: bool = true;
+
+    fn enter<K: Kernel>(self, kernel: K) {
+        #[target_feature(enable = "avx512f,avx2,fma,f16c")]
+        #[inline(never)]
+        fn compiled<K: Kernel>(lanes: Avx512, kernel: K) {
+            kernel.run(lanes);
+        }
+        // SAFETY: `self` proves that the machine has the features.
+        unsafe { compiled(self, kernel) }
+    }
 
     #[inline(always)]
     fn zero(self) -> __m512 {
@@ -51,41 +55,44 @@ impl Lanes for Avx512 {
 
     #[inline(always)]
     fn load(self, from: &[f32; LANES]) -> __m512 {
-        // SAFETY: `from` is 64 readable bytes at any alignment; `self` proves AVX-512F.
-        unsafe { _mm512_loadu_ps(from.as_ptr()) }
+        // SAFETY: both types are 64 bytes that may hold anything.
+        unsafe { transmute::<[f32; LANES], __m512>(*from) }
     }
 
     #[inline(always)]
     fn store(self, x: __m512, to: &mut [f32; LANES]) {
-        // SAFETY: `to` is 64 writable bytes at any alignment; `self` proves AVX-512F.
-        unsafe { _mm512_storeu_ps(to.as_mut_ptr(), x) }
+        // SAFETY: both types are 64 bytes that may hold anything.
+        *to = unsafe { transmute::<__m512, [f32; LANES]>(x) };
     }
 
     #[inline(always)]
     fn load_f16(self, from: &[u16; LANES]) -> __m512 {
-        // SAFETY: `from` is 32 readable bytes at any alignment; `self` proves AVX-512F.
-        unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(from.as_ptr().cast())) }
+        // SAFETY: both types are 32 bytes that may hold anything; `self` proves AVX-512F.
+        unsafe { _mm512_cvtph_ps(transmute::<[u16; LANES], __m256i>(*from)) }
     }
 
     #[inline(always)]
     fn load_bf16(self, from: &[u16; LANES]) -> __m512 {
-        // SAFETY: `from` is 32 readable bytes at any alignment; `self` proves AVX-512F.
+        // SAFETY: both types are 32 bytes that may hold anything; `self` proves AVX-512F.
         unsafe {
-            let wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(from.as_ptr().cast()));
+            let wide = _mm512_cvtepu16_epi32(transmute::<[u16; LANES], __m256i>(*from));
             _mm512_castsi512_ps(_mm512_slli_epi32::<16>(wide))
         }
     }
 
     #[inline(always)]
     fn load_i8(self, from: &[i8; LANES]) -> __m512 {
-        // SAFETY: `from` is 16 readable bytes at any alignment; `self` proves AVX-512F.
-        unsafe { _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(from.as_ptr().cast()))) }
+        // SAFETY: both types are 16 bytes that may hold anything; `self` proves AVX-512F.
+        unsafe {
+            let bytes = transmute::<[i8; LANES], __m128i>(*from);
+            _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes))
+        }
     }
 
     #[inline(always)]
     fn load_words(self, from: &[u32; LANES]) -> __m512i {
-        // SAFETY: `from` is 64 readable bytes at any alignment; `self` proves AVX-512F.
-        unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
+        // SAFETY: both types are 64 bytes that may hold anything.
+        unsafe { transmute::<[u32; LANES], __m512i>(*from) }
     }
 
     #[inline(always)]

@@ -26,6 +26,8 @@ pub(super) trait Lanes: Copy {
     /// Whether there are registers for four strips beside one another, rather than one or two.
     const WIDE: bool;
 
+    /// Runs `kernel` in a function of its own that is compiled for these instructions.
+    fn enter<K: Kernel>(self, kernel: K);
     fn zero(self) -> Self::F;
     fn splat(self, x: f32) -> Self::F;
     fn load(self, from: &[f32; LANES]) -> Self::F;
@@ -112,7 +114,10 @@ impl Isa {
 
     /// The fastest that this machine has.
     pub(super) fn best() -> Self {
-        Self::available().first().copied().unwrap_or(Self::Portable(portable::Portable))
+        Self::available()
+            .first()
+            .copied()
+            .unwrap_or(Self::Portable(portable::Portable))
     }
 
     /// `Lanes::TILE_HEIGHTS`.
@@ -129,7 +134,7 @@ impl Isa {
     /// Runs a kernel compiled for this instruction set.
     pub(super) fn run<K: Kernel>(self, kernel: K) {
         match self {
-            Self::Portable(lanes) => kernel.run(lanes),
+            Self::Portable(lanes) => lanes.enter(kernel),
             #[cfg(target_arch = "x86_64")]
             Self::Avx2(lanes) => lanes.enter(kernel),
             #[cfg(target_arch = "x86_64")]

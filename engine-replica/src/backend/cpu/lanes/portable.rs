@@ -3,7 +3,7 @@
 use half::{bf16, f16};
 
 use super::super::super::numeric::{self, LANES};
-use super::Lanes;
+use super::{Kernel, Lanes};
 
 /// Any machine.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +22,11 @@ impl Lanes for Portable {
 
     const TILE_HEIGHTS: &'static [usize] = &[1, 4];
     const WIDE: bool = false;
+
+    #[inline(never)]
+    fn enter<K: Kernel>(self, kernel: K) {
+        kernel.run(self);
+    }
 
     #[inline(always)]
     fn zero(self) -> F {
