@@ -47,6 +47,7 @@ fn main() -> ExitCode {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
         .init();
     let done = match cli.command {
         Command::Serve(args) => serve_model(&args),
