@@ -1,29 +1,25 @@
 //! A bounded map with an age limit: what the gateway remembers of sessions and prefixes. When it is full the
 //! oldest entry that nobody used lately goes (a queue with a second chance), so the bound is exact.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use dashmap::DashMap;
 use tokio::time::Instant;
 
-/// Locks over which the keys are spread, so that threads seldom meet.
-const SHARDS: usize = 32;
-
 /// Remembers a small value per key. Keys are hashes already and are compared whole.
+///
+/// A turn that finds its key takes one shard's lock of the map for a few instructions. Only a new key and a sweep
+/// take the queue's lock, always before a shard's, and only under it do keys come and go.
 #[derive(Debug)]
-pub struct Memory<K> {
-    shards: Vec<Mutex<Shard<K>>>,
-    shard_entries_max: usize,
-    ttl: Duration,
-}
-
-#[derive(Debug)]
-struct Shard<K> {
-    entries: HashMap<K, Entry, BuildHasherDefault<FirstWord>>,
+pub struct Memory<K: Hash + Eq> {
+    entries: DashMap<K, Entry, BuildHasherDefault<FirstWord>>,
     /// Every key of `entries` once, in the order of insertion or second chance.
-    queue: VecDeque<K>,
+    queue: Mutex<VecDeque<K>>,
+    entries_max: usize,
+    ttl: Duration,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +30,7 @@ struct Entry {
     again: bool,
 }
 
-/// Keys are uniform hashes: their first word is as good as any hash of them.
+/// Keys are uniform hashes: their words mixed are as good as any hash of them.
 #[derive(Debug, Default)]
 struct FirstWord(u64);
 
@@ -47,7 +43,7 @@ impl Hasher for FirstWord {
         for chunk in bytes.chunks(8) {
             let mut word = [0; 8];
             word[..chunk.len()].copy_from_slice(chunk);
-            self.0 = self.0.rotate_left(29) ^ u64::from_le_bytes(word);
+            self.write_u64(u64::from_le_bytes(word));
         }
     }
 
@@ -61,88 +57,68 @@ impl Hasher for FirstWord {
 }
 
 impl<K: Hash + Eq + Copy> Memory<K> {
-    /// Room for `entries_max` keys (at least one per shard), each forgotten after `ttl` without use.
+    /// Room for `entries_max` keys (at least one), each forgotten after `ttl` without use.
     #[must_use]
     pub fn new(entries_max: usize, ttl: Duration) -> Self {
-        let shard = || Shard {
-            entries: HashMap::default(),
-            queue: VecDeque::new(),
-        };
         Self {
-            shards: std::iter::repeat_with(|| Mutex::new(shard()))
-                .take(SHARDS)
-                .collect(),
-            shard_entries_max: (entries_max / SHARDS).max(1),
+            entries: DashMap::default(),
+            queue: Mutex::default(),
+            entries_max: entries_max.max(1),
             ttl,
         }
     }
 
-    fn shard(&self, key: &K) -> MutexGuard<'_, Shard<K>> {
-        let mut hasher = FirstWord::default();
-        key.hash(&mut hasher);
-        // The map takes its bucket from the low bits and its tag from the top ones; these are neither.
-        let index = usize::try_from(hasher.finish() >> 40 & (SHARDS as u64 - 1)).unwrap_or(0);
-        self.shards[index]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn queue(&self) -> MutexGuard<'_, VecDeque<K>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The value of a key that is not too old. Looking does not make it younger; [`Memory::put`] does.
     #[must_use]
     pub fn get(&self, key: &K) -> Option<u16> {
-        let shard = self.shard(key);
-        let entry = shard.entries.get(key)?;
+        let entry = *self.entries.get(key)?;
         (entry.used.elapsed() <= self.ttl).then_some(entry.value)
     }
 
     /// Remembers a value, replacing the key's old one.
     pub fn put(&self, key: K, value: u16) {
         let used = Instant::now();
-        let mut shard = self.shard(&key);
-        if let Some(entry) = shard.entries.get_mut(&key) {
-            *entry = Entry {
-                value,
-                used,
-                again: true,
-            };
+        if self.replace(&key, value, used) {
             return;
         }
-        while shard.entries.len() >= self.shard_entries_max {
-            shard.evict(used, self.ttl);
+        let mut queue = self.queue();
+        // Another thread may have put the same key since.
+        if self.replace(&key, value, used) {
+            return;
         }
-        shard.entries.insert(
-            key,
-            Entry {
-                value,
-                used,
-                again: false,
-            },
-        );
-        shard.queue.push_back(key);
+        while queue.len() >= self.entries_max {
+            self.evict(&mut queue, used);
+        }
+        let again = false;
+        self.entries.insert(key, Entry { value, used, again });
+        queue.push_back(key);
+    }
+
+    fn replace(&self, key: &K, value: u16, used: Instant) -> bool {
+        let again = true;
+        let replaced = self.entries.get_mut(key).map(|mut entry| {
+            *entry = Entry { value, used, again };
+        });
+        replaced.is_some()
     }
 
     /// Forgets what is too old, so that the count tells the truth.
     pub fn sweep(&self) {
         let now = Instant::now();
-        for shard in &self.shards {
-            let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-            let Shard { entries, queue } = &mut *shard;
-            entries.retain(|_, entry| now.duration_since(entry.used) <= self.ttl);
-            queue.retain(|key| entries.contains_key(key));
-        }
+        let mut queue = self.queue();
+        self.entries
+            .retain(|_, entry| now.duration_since(entry.used) <= self.ttl);
+        queue.retain(|key| self.entries.contains_key(key));
     }
 
     /// How many keys are remembered.
     #[must_use]
     pub fn len(&self) -> usize {
-        let count = |shard: &Mutex<Shard<K>>| {
-            shard
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .entries
-                .len()
-        };
-        self.shards.iter().map(count).sum()
+        self.queue().len()
     }
 
     /// Whether nothing is remembered.
@@ -150,21 +126,20 @@ impl<K: Hash + Eq + Copy> Memory<K> {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-}
 
-impl<K: Hash + Eq + Copy> Shard<K> {
     /// Removes one entry: the first of the queue that is too old or was not used again. Ends, since each round
     /// removes an entry or takes away a second chance.
-    fn evict(&mut self, now: Instant, ttl: Duration) {
-        while let Some(key) = self.queue.pop_front() {
-            let Some(entry) = self.entries.get_mut(&key) else {
+    fn evict(&self, queue: &mut VecDeque<K>, now: Instant) {
+        while let Some(key) = queue.pop_front() {
+            let Some(mut entry) = self.entries.get_mut(&key) else {
                 continue;
             };
-            if entry.again && now.duration_since(entry.used) <= ttl {
+            if entry.again && now.duration_since(entry.used) <= self.ttl {
                 entry.again = false;
-                self.queue.push_back(key);
+                queue.push_back(key);
                 continue;
             }
+            drop(entry);
             self.entries.remove(&key);
             return;
         }
@@ -196,8 +171,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_used_entry_outlives_unused_ones_that_came_later() {
-        // Keys of one shard: the bits that choose it are equal.
-        let memory = Memory::new(3 * SHARDS, TTL);
+        let memory = Memory::new(3, TTL);
         for key in 0..3_u128 {
             memory.put(key, 0);
         }
@@ -214,14 +188,13 @@ mod tests {
         fn the_bound_holds_and_the_last_put_is_there(
             steps in proptest::collection::vec((0_u8..12, 0_u16..3), 1..200),
         ) {
-            let memory = Memory::new(4 * SHARDS, TTL);
+            let memory = Memory::new(4, TTL);
             for (key, value) in steps {
                 let key = u128::from(key);
                 memory.put(key, value);
                 prop_assert_eq!(memory.get(&key), Some(value));
                 prop_assert!(memory.len() <= 4);
-                let shard = memory.shard(&key);
-                prop_assert_eq!(shard.queue.len(), shard.entries.len());
+                prop_assert_eq!(memory.len(), memory.entries.len());
             }
         }
     }
