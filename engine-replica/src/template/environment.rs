@@ -6,8 +6,8 @@ use minijinja::{Environment, Error, ErrorKind};
 use super::json;
 
 /// Instructions of one rendering, and 64-byte units of the text it makes on the way. A message costs a few hundred,
-/// so this is room for tens of thousands; it ends a template that goes quadratic within a second or so.
-const FUEL_MAX: u64 = 20_000_000;
+/// so this is room for ten thousand; it ends a template that goes quadratic within half a second or so.
+const FUEL_MAX: u64 = 5_000_000;
 
 /// What `raise_exception` puts under the error that ends the rendering.
 #[derive(Debug, thiserror::Error)]

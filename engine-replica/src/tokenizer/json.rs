@@ -39,11 +39,12 @@ pub(super) fn read(text: &str, bos: Option<&str>) -> Result<Tokenizer, Vec<Strin
                 .to_owned(),
         ));
     }
-    let entries: Vec<Entry> = match json["added_tokens"].take() {
-        Value::Null => Vec::new(),
-        list => serde_json::from_value(list)
-            .map_err(|error| one(format!("has a damaged `added_tokens`: {error}")))?,
-    };
+    let entries: Vec<Entry> =
+        match std::mem::replace(&mut json["added_tokens"], Value::Array(Vec::new())) {
+            Value::Null => Vec::new(),
+            list => serde_json::from_value(list)
+                .map_err(|error| one(format!("has a damaged `added_tokens`: {error}")))?,
+        };
     let post_processor = json["post_processor"].take();
     // Padding and truncation serve batches in training; here they would lose or invent tokens.
     json["padding"].take();

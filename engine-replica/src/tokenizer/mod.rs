@@ -111,11 +111,14 @@ impl Tokenizer {
     }
 
     fn encode_with_breaks(&self, text: &str, breaks: &[usize]) -> Result<Vec<u32>, EncodeError> {
-        let mut ids: Vec<u32> = self.bos.into_iter().collect();
-        for piece in self.added.split(text, breaks) {
+        let pieces = self.added.split(text, breaks);
+        // The template may have written the first token already.
+        let bos = self
+            .bos
+            .filter(|&bos| pieces.first() != Some(&Piece::Token(bos)));
+        let mut ids: Vec<u32> = bos.into_iter().collect();
+        for piece in pieces {
             match piece {
-                // The template wrote the token that is there already.
-                Piece::Token(id) if Some(id) == self.bos && ids.as_slice() == [id] => {}
                 Piece::Token(id) => ids.push(id),
                 Piece::Text(text) => self.push_plain(text, &mut ids)?,
             }

@@ -172,11 +172,10 @@ impl Config {
             refuse("partial_rotary_factor", &factor, "1.0");
         }
         if let Some(quantization) = &self.quantization_config {
-            refuse(
-                "quantization_config",
-                &quantization["quant_method"],
-                "unquantised weights",
-            );
+            let method = quantization["quant_method"]
+                .as_str()
+                .unwrap_or("of an unnamed method");
+            refuse("quantization_config", &method, "unquantised weights");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Hugging Face folders: config.json, tokenizer.json, tokenizer_config.json, generation_config.json, safetensors.
 
+mod chat;
 mod config;
 mod files;
 mod header;
@@ -10,15 +11,14 @@ mod tests;
 
 use std::path::Path;
 
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use self::chat::{TokenText, TokenizerConfig, make_template, read_template};
 use self::config::Config;
 use self::sampling::GenerationConfig;
 use super::error::LoadError;
 use super::fingerprint::Fingerprint;
 use super::{Checkpoint, Weights, shape};
-use crate::template::{ChatTemplate, SpecialTokens};
 use crate::tokenizer::Tokenizer;
 
 pub(super) fn open(folder: &Path) -> Result<Checkpoint, LoadError> {
@@ -106,83 +106,6 @@ fn open_parts(folder: &Path) -> Result<(Weights, Config), LoadError> {
         },
         config,
     ))
-}
-
-/// What this build reads of tokenizer_config.json.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct TokenizerConfig {
-    bos_token: Option<TokenText>,
-    eos_token: Option<TokenText>,
-    pad_token: Option<TokenText>,
-    unk_token: Option<TokenText>,
-    chat_template: Option<TemplateText>,
-}
-
-/// A token as plain text, or as the object that older files have.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum TokenText {
-    Plain(String),
-    Object { content: String },
-}
-
-impl TokenText {
-    fn text(&self) -> &str {
-        match self {
-            TokenText::Plain(text) | TokenText::Object { content: text } => text,
-        }
-    }
-}
-
-/// One template, or several by name of which `default` is meant.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum TemplateText {
-    One(String),
-    Named(Vec<NamedTemplate>),
-}
-
-#[derive(Debug, Deserialize)]
-struct NamedTemplate {
-    name: String,
-    template: String,
-}
-
-fn read_template(folder: &Path, config: &TokenizerConfig) -> Result<Option<String>, LoadError> {
-    if let Some(source) = optional_file(folder, "chat_template.jinja")? {
-        return Ok(Some(source));
-    }
-    Ok(match &config.chat_template {
-        None => None,
-        Some(TemplateText::One(source)) => Some(source.clone()),
-        Some(TemplateText::Named(all)) => all
-            .iter()
-            .find(|named| named.name == "default")
-            .map(|named| named.template.clone()),
-    })
-}
-
-fn make_template(
-    source: &str,
-    config: &TokenizerConfig,
-    tokenizer: &Tokenizer,
-    problems: &mut Vec<String>,
-) -> Option<ChatTemplate> {
-    let text = |token: &Option<TokenText>| token.as_ref().map(|token| token.text().to_owned());
-    let special = SpecialTokens {
-        bos: text(&config.bos_token),
-        eos: text(&config.eos_token),
-        pad: text(&config.pad_token),
-        unk: text(&config.unk_token),
-    };
-    match ChatTemplate::new(source, special, tokenizer.control_texts()) {
-        Ok(template) => Some(template),
-        Err(error) => {
-            problems.push(error.to_string());
-            None
-        }
-    }
 }
 
 /// The union of what the three files say: chat models often name the turn's end in one and the text's in another.

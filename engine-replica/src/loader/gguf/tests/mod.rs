@@ -1,8 +1,7 @@
 //! GGUF files that are right, wrong, split and damaged.
 
-use std::path::PathBuf;
-
-use proptest::prelude::*;
+mod damage;
+mod split;
 
 use super::super::{Checkpoint, LoadError, open};
 use super::writer::{Put, Writer};
@@ -282,73 +281,6 @@ fn a_template_that_does_not_compile_is_named_with_its_line() {
     );
 }
 
-/// Writes a model over three files; gives their paths.
-fn split(folder: &std::path::Path) -> Vec<PathBuf> {
-    let whole = Writer::tiny("llama");
-    (0..3_u16)
-        .map(|index| {
-            let mut part = if index == 0 {
-                whole.clone()
-            } else {
-                Writer::new()
-            };
-            part.tensors = whole
-                .tensors
-                .iter()
-                .skip(index.into())
-                .step_by(3)
-                .cloned()
-                .collect();
-            part.put("split.no", Put::U16(index));
-            part.put("split.count", Put::U16(3));
-            let path = folder.join(format!("big-model-{:05}-of-00003.gguf", index + 1));
-            std::fs::write(&path, part.bytes()).unwrap();
-            path
-        })
-        .collect()
-}
-
-#[test]
-fn a_split_model_opens_from_any_of_its_files() {
-    let folder = tempfile::tempdir().unwrap();
-    let whole = open_bytes(&Writer::tiny("llama").bytes()).unwrap();
-    for path in split(folder.path()) {
-        let model = open(&path).unwrap();
-        assert_eq!(model.name, "big-model");
-        for name in whole.weights.tensors.names() {
-            let (a, b) = (
-                whole.weights.tensors.tensor(name),
-                model.weights.tensors.tensor(name),
-            );
-            assert_eq!(a.unwrap().data, b.unwrap().data, "{name}");
-        }
-    }
-}
-
-#[test]
-fn a_split_model_with_a_file_missing_or_misplaced_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let paths = split(folder.path());
-    std::fs::copy(&paths[1], &paths[2]).unwrap();
-    let error = open(&paths[0]).err().unwrap();
-    assert_eq!(error.path(), paths[2]);
-    assert_eq!(
-        error.problems(),
-        ["says that it is file 1 of 3 (counted from 0), expected 2 of 3; the files are mixed up"]
-    );
-    std::fs::remove_file(&paths[2]).unwrap();
-    let error = open(&paths[0]).err().unwrap();
-    assert_eq!(error.path(), paths[2]);
-    assert!(error.problems()[0].starts_with("cannot be read: "));
-    let renamed = folder.path().join("first.gguf");
-    std::fs::rename(&paths[0], &renamed).unwrap();
-    let error = open(&renamed).err().unwrap();
-    assert!(
-        error.problems()[0].starts_with("is one of 3 files of a model, so its name must end in"),
-        "{error}"
-    );
-}
-
 #[test]
 fn a_long_list_of_problems_is_cut_with_a_count() {
     let mut file = Writer::tiny("llama").with("llama.block_count", Put::U32(5));
@@ -372,45 +304,4 @@ fn the_fingerprint_tells_models_apart_and_files_of_one_model_together() {
         print(&file),
         print(&file.clone().with("general.name", Put::Text("x".to_owned())))
     );
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
-
-    /// Whatever is done to a file, it opens or is refused in words; nothing panics and no length is believed.
-    #[test]
-    fn a_damaged_file_is_refused_in_words(
-        flips in prop::collection::vec((any::<prop::sample::Index>(), 0..8_u32), 0..6),
-        cut in prop::option::of(any::<prop::sample::Index>()),
-    ) {
-        let mut bytes = Writer::tiny("qwen3").bytes();
-        // Damage to weights is not seen by design, so aim at the header, which is the first eighth or so.
-        let header = bytes.len() / 8;
-        for (at, bit) in flips {
-            bytes[at.index(header)] ^= 1 << bit;
-        }
-        if let Some(cut) = cut {
-            bytes.truncate(cut.index(bytes.len()));
-        }
-        if let Err(error) = open_bytes(&bytes) {
-            prop_assert!(!error.problems().is_empty());
-            prop_assert!(error.problems().iter().all(|problem| !problem.is_empty()));
-        }
-    }
-
-    /// Every proper prefix of a file lacks something.
-    #[test]
-    fn a_file_cut_short_is_refused(cut in any::<prop::sample::Index>()) {
-        let bytes = Writer::tiny("llama").bytes();
-        let cut = cut.index(bytes.len());
-        prop_assert!(open_bytes(&bytes[..cut]).is_err());
-    }
-
-    /// Huge counts and lengths in the places where they hurt.
-    #[test]
-    fn a_huge_count_allocates_nothing(at in 8_usize..200, value in prop::num::u64::ANY) {
-        let mut bytes = Writer::tiny("llama").bytes();
-        bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
-        let _ = open_bytes(&bytes);
-    }
 }
