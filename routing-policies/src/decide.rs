@@ -14,7 +14,8 @@ pub struct Features {
     pub session: Option<SessionKey>,
     /// The root of the conversation, where it has messages.
     pub root: Option<PrefixKey>,
-    /// A hash of the body, for a request that has neither.
+    /// A hash of the body. Only looked at where the request has neither, or has no session and the policy does not infer:
+    /// elsewhere any value will do, and a large body need not be hashed.
     pub body: PlacementKey,
 }
 
@@ -73,7 +74,7 @@ pub enum PinAction {
     Move,
 }
 
-/// Decides. `replicas` may come in any order and hold repetitions; those that are not ready are never candidates.
+/// Decides. `replicas` holds each replica once, in any order; those that are not ready are never candidates.
 #[must_use]
 pub fn decide(
     policy: &Policy,
@@ -92,13 +93,12 @@ pub fn decide(
         };
     }
     let room = Room::of(policy, &ready);
-    let home_full = !room.fits(&ready[0]);
+    let (reason, holder) = choose(policy, identity, seen, &ready, &room);
     match identity {
         Identity::Nothing => ready.sort_by_key(|replica| replica.in_flight),
         // A stable sort: who is over the bound goes behind, each part stays in the key's order.
         _ => ready.sort_by_key(|replica| !room.fits(replica)),
     }
-    let (reason, holder) = choose(identity, seen, &ready, &room, home_full);
     if let Some(holder) = holder {
         ready.sort_by_key(|replica| Reverse(replica.id == holder));
     }
@@ -164,13 +164,13 @@ impl Room {
     }
 }
 
-/// The reason, and the replica to put in front of the order where memory names one.
+/// The reason, and the replica to put in front of the order where memory names one. `ready` is in the key's own order, not empty.
 fn choose(
+    policy: &Policy,
     identity: Identity,
     seen: Seen,
     ready: &[ReplicaView],
     room: &Room,
-    home_full: bool,
 ) -> (Reason, Option<ReplicaId>) {
     let find = |id: ReplicaId| ready.iter().find(|replica| replica.id == id);
     let (home, full) = match identity {
@@ -189,7 +189,7 @@ fn choose(
     // ## remembered => remembered
     // A later turn stays whatever the load, like a pin. The same request once more stays only where there is room.
     let mut gone = pin.is_some();
-    if let Some(prefix) = seen.prefix {
+    if let Some(prefix) = seen.prefix.filter(|_| policy.session.infer) {
         match find(prefix.replica) {
             Some(replica) if !prefix.whole || room.fits(replica) => {
                 let reason = if gone {
@@ -204,9 +204,12 @@ fn choose(
         }
     }
     // ## new, or its holder is gone => the key's own order
-    match (gone, home_full) {
+    match (gone, room.fits(&ready[0])) {
         (true, _) => (Reason::PinBrokenGone, None),
-        (false, true) => (full, None),
-        (false, false) => (home, None),
+        (false, true) => (home, None),
+        (false, false) => (full, None),
     }
 }
+
+#[cfg(test)]
+mod tests;

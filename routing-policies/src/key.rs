@@ -104,3 +104,6 @@ fn with_lengths(fields: &[&[u8]]) -> Vec<u8> {
     }
     bytes
 }
+
+#[cfg(test)]
+mod tests;

@@ -107,3 +107,6 @@ impl Default for PlacementPolicy {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

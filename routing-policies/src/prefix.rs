@@ -90,3 +90,6 @@ impl Chain {
             .find_map(|(index, key)| known(*key).map(|found| (index + 1, found)))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -79,3 +79,6 @@ impl Reason {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

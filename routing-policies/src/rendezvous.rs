@@ -15,3 +15,6 @@ pub fn order<T>(key: PlacementKey, replicas: &mut Vec<T>, id: impl Fn(&T) -> Rep
     });
     replicas.dedup_by_key(|replica| id(replica));
 }
+
+#[cfg(test)]
+mod tests;

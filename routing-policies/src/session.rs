@@ -18,7 +18,7 @@ pub const AGENT_HEADERS: [&str; 6] = [
 ];
 
 /// Headers that never name a session, in lower case: they change with each turn, or strangers share them, or they are secrets.
-pub const FORBIDDEN_HEADERS: [&str; 25] = [
+pub const FORBIDDEN_HEADERS: [&str; 26] = [
     "authorization",
     "proxy-authorization",
     "x-api-key",
@@ -36,6 +36,7 @@ pub const FORBIDDEN_HEADERS: [&str; 25] = [
     "x-b3-traceid",
     "x-b3-spanid",
     "x-amzn-trace-id",
+    "x-amzn-requestid",
     "x-cloud-trace-context",
     "x-forwarded-for",
     "forwarded",
@@ -141,3 +142,6 @@ pub fn identify<'r>(
 fn is_usable(value: &[u8]) -> bool {
     !value.trim_ascii().is_empty() && value.len() <= SESSION_VALUE_BYTES_MAX
 }
+
+#[cfg(test)]
+mod tests;

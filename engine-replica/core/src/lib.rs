@@ -1,4 +1,5 @@
 #![forbid(unsafe_code)]
+#![deny(missing_docs)]
 //! The engine's bookkeeping without the engine: KV blocks, prefix index, step plan, sampler, text stream.
 //!
 //! Pure: no socket, file, clock, randomness, thread or async. Seeds and everything else that varies are arguments, so

@@ -105,7 +105,7 @@ impl Scheduler {
         self.preemptions
     }
 
-    /// Decides the next step. `is_ready` says whether a sequence may run now; asked again, it says the same.
+    /// Decides the next step. `is_ready` says whether a sequence may run now, and may be asked again.
     pub fn plan(&mut self, mut is_ready: impl FnMut(SequenceId) -> bool) -> Plan {
         let ids: Vec<_> = self.running.keys().copied().collect();
         let (ready, mut paused): (Vec<_>, Vec<_>) = ids.into_iter().partition(|&id| is_ready(id));
@@ -167,10 +167,8 @@ impl Scheduler {
         self.kv.check_invariants();
         assert!(self.running.len() <= self.limits.running_max);
         for sequence in self.waiting.values() {
-            assert!(
-                sequence.block_table().is_empty(),
-                "a waiting sequence holds blocks"
-            );
+            let held = (sequence.block_table().len(), sequence.computed());
+            assert_eq!(held, (0, 0), "a waiting sequence holds blocks");
         }
         for block in 0..self.kv.pool().capacity() as u32 {
             let holders = self

@@ -195,12 +195,16 @@ impl LogProbs {
         let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
         let sum: f64 = logits
             .iter()
-            .map(|&logit| f64::from(logit - max).exp())
+            .map(|&logit| f64::from((logit - max).exp()))
             .sum();
         let mut raw = Self {
             log_sum: f64::from(max) + sum.ln(),
             top: Vec::new(),
         };
+        let count = usize::from(count).min(logits.len());
+        if count == 0 {
+            return raw;
+        }
         let mut likeliest: Vec<Candidate> = (0..)
             .zip(logits)
             .map(|(id, &logit)| Candidate {
@@ -209,10 +213,7 @@ impl LogProbs {
                 weight: 0.0,
             })
             .collect();
-        let count = usize::from(count).min(likeliest.len());
-        if count > 0 && count < likeliest.len() {
-            likeliest.select_nth_unstable_by(count - 1, Candidate::order);
-        }
+        likeliest.select_nth_unstable_by(count - 1, Candidate::order);
         likeliest.truncate(count);
         likeliest.sort_unstable_by(Candidate::order);
         raw.top = likeliest.iter().map(|c| (c.id, raw.of(c.logit))).collect();

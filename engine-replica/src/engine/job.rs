@@ -11,7 +11,7 @@ pub struct Job {
     pub stop_strings: Vec<String>,
     /// Tokens that end the answer, the model's own end tokens among them unless `ignore_eos`.
     pub stop_tokens: Vec<u32>,
-    /// Most tokens to generate, already clamped to the context.
+    /// Most tokens to generate, at least 1; the engine ends at the context's end too.
     pub max_tokens: u32,
     /// Least tokens before a stop token may end the answer.
     pub min_tokens: u32,

@@ -147,7 +147,7 @@ impl Reader<'_> {
                     Some(b't' | b'f' | b'n') => {
                         let start = c.at();
                         c.skip_value()?;
-                        // `true`, `null` and `false` differ in their first letter; only the first is four letters with a `t`.
+                        // The value has been checked; its first letter tells which of the three it is.
                         c.again(start).peek() == Some(b't')
                     }
                     _ => return Err(c.expected("`true` or `false`")),

@@ -100,3 +100,6 @@ fn placement(reader: &mut Reader<'_>, root: &Section<'_>) -> PlacementPolicy {
         load_bound: bound.map_or(default.load_bound, LoadBound::from_thousandths),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -98,10 +98,10 @@ impl<'f> Reader<'f> {
             );
         };
         let DeValue::Integer(number) = value.get_ref() else {
-            return self.wrong("version", value.span(), &version.to_string());
+            return self.wrong("version", value.span(), &format!("`{version}`"));
         };
         if number.radix() != 10 || number.as_str().parse() != Ok(version) {
-            self.wrong("version", value.span(), &version.to_string());
+            self.wrong("version", value.span(), &format!("`{version}`"));
         }
     }
 

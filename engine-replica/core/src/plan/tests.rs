@@ -126,6 +126,26 @@ fn a_hit_is_counted_once_at_the_first_admission() {
 }
 
 #[test]
+fn after_a_reset_a_running_sequence_publishes_nothing_of_what_it_has() {
+    let mut s = scheduler(2, 20, 8);
+    s.submit(0, prompt(0, 40), None);
+    assert_eq!(step(&mut s), [(0, 0, 20)]);
+    s.reset_prefix_cache();
+    s.check_invariants();
+    step(&mut s);
+    s.submit(1, prompt(0, 40), None);
+    assert_eq!(s.plan(|_| true).admitted[0].cached_tokens, 0);
+    // The same with a first block that was only begun.
+    let mut s = scheduler(2, 10, 8);
+    s.submit(0, prompt(0, 40), None);
+    step(&mut s);
+    s.reset_prefix_cache();
+    (0..4).for_each(|_| drop(step(&mut s)));
+    s.submit(1, prompt(0, 40), None);
+    assert_eq!(s.plan(|_| true).admitted[0].cached_tokens, 0);
+}
+
+#[test]
 fn generated_tokens_are_reused_by_the_next_turn() {
     let mut s = scheduler(1, 200, 8);
     s.submit(0, prompt(0, 10), None);

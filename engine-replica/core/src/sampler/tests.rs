@@ -305,7 +305,7 @@ fn params() -> impl Strategy<Value = SamplingParams> {
     let temperature = prop::sample::select(vec![0.0f32, 0.01, 0.5, 1.0, 2.0]);
     let top_p = prop_oneof![Just(1.0f32), 0.0f32..1.0];
     let top_k = prop_oneof![Just(0u32), 1..300u32];
-    let min_p = prop_oneof![Just(0.0f32), 0.0f32..1.0];
+    let min_p = prop_oneof![Just(0.0f32), Just(1.0f32), 0.0f32..1.0];
     (temperature, top_p, top_k, min_p, any::<u64>()).prop_map(
         |(temperature, top_p, top_k, min_p, seed)| SamplingParams {
             temperature,

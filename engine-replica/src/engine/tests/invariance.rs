@@ -1,4 +1,5 @@
-//! A15: cache on or off, any batch, any chunks, any room: the same tokens.
+//! A15: cache on or off, any batch, any chunks, any room: the same tokens. Engines have failed here: greedy output that
+//! differs between hit and miss (vLLM #5543), answers that mix with earlier prompts (mistral.rs #1026).
 
 use proptest::prelude::*;
 use replica_core::BLOCK_TOKENS;

@@ -2,9 +2,8 @@
 
 use std::ops::Range;
 
-use memchr::memchr2;
-
 use super::error::{ScanError, ScanProblem};
+use super::special;
 use super::text::RawText;
 use crate::limits::JSON_DEPTH_MAX;
 
@@ -18,8 +17,6 @@ pub(crate) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
     depth: u32,
-    /// Whether the text holds any byte under 0x20. Compact JSON does not, and then no string needs to be searched for them.
-    controls: bool,
 }
 
 impl<'a> Cursor<'a> {
@@ -28,7 +25,6 @@ impl<'a> Cursor<'a> {
             bytes,
             at: 0,
             depth: 0,
-            controls: has_control(bytes),
         }
     }
 
@@ -38,7 +34,6 @@ impl<'a> Cursor<'a> {
             bytes: self.bytes,
             at,
             depth: self.depth,
-            controls: self.controls,
         }
     }
 
@@ -151,6 +146,15 @@ impl<'a> Cursor<'a> {
         Ok(key)
     }
 
+    #[inline]
+    fn skip_key(&mut self) -> Scanned<()> {
+        if self.peek() != Some(b'"') {
+            return Err(self.expected("a key in double quotes"));
+        }
+        self.skip_string()?;
+        self.take(b':', "`:`")
+    }
+
     /// Passes one value of any kind and says where it lies.
     pub(crate) fn value(&mut self) -> Scanned<Range<usize>> {
         self.peek();
@@ -167,7 +171,7 @@ impl<'a> Cursor<'a> {
         loop {
             match self.peek() {
                 Some(b'"') => {
-                    self.string()?;
+                    self.skip_string()?;
                 }
                 Some(b'{') => {
                     self.at += 1;
@@ -176,7 +180,7 @@ impl<'a> Cursor<'a> {
                         self.leave()?;
                     } else {
                         objects = objects << 1 | 1;
-                        self.key()?;
+                        self.skip_key()?;
                         continue;
                     }
                 }
@@ -207,7 +211,7 @@ impl<'a> Cursor<'a> {
                 Some(b',') => {
                     self.at += 1;
                     if in_object {
-                        self.key()?;
+                        self.skip_key()?;
                     }
                     return Ok(false);
                 }
@@ -277,38 +281,42 @@ impl<'a> Cursor<'a> {
     }
 
     /// Passes a string; the next byte is its opening quote.
+    #[inline]
     pub(crate) fn string(&mut self) -> Scanned<RawText<'a>> {
         let start = self.at + 1;
-        let mut at = start;
-        let mut escaped = false;
-        let end = loop {
-            let Some(found) = memchr2(b'"', b'\\', &self.bytes[at..]) else {
-                return Err(ScanError::expected(
-                    self.bytes.len(),
-                    "a closing double quote",
-                ));
-            };
-            at += found;
-            if self.bytes[at] == b'"' {
-                break at;
-            }
-            escaped = true;
-            at += self.escape(at)?;
-        };
-        let raw = &self.bytes[start..end];
-        if self.controls && has_control(raw) {
-            let inside = raw.iter().position(|b| *b < 0x20).unwrap_or(0);
-            return Err(ScanError::expected(
-                start + inside,
-                "an escape such as `\\n` in place of a control character",
-            ));
-        }
-        self.at = end + 1;
+        let escaped = self.skip_string()?;
         Ok(RawText {
-            raw,
+            raw: &self.bytes[start..self.at - 1],
             offset: start,
             escaped,
         })
+    }
+
+    /// Passes a string; the next byte is its opening quote. `true` where there is an escape in it.
+    #[inline]
+    fn skip_string(&mut self) -> Scanned<bool> {
+        let mut at = self.at + 1;
+        let mut escaped = false;
+        loop {
+            at = special::next(self.bytes, at);
+            match self.bytes.get(at) {
+                Some(b'"') => {
+                    self.at = at + 1;
+                    return Ok(escaped);
+                }
+                Some(b'\\') => {
+                    escaped = true;
+                    at += self.escape(at)?;
+                }
+                Some(_) => {
+                    return Err(ScanError::expected(
+                        at,
+                        "an escape such as `\\n` in place of a control character",
+                    ));
+                }
+                None => return Err(ScanError::expected(at, "a closing double quote")),
+            }
+        }
     }
 
     /// Bytes of the escape that begins at `at`, its form checked.
@@ -325,11 +333,4 @@ impl<'a> Cursor<'a> {
             )),
         }
     }
-}
-
-/// Whether any byte is a control character. Written as a fold so that it is compiled to vector instructions.
-fn has_control(bytes: &[u8]) -> bool {
-    bytes
-        .chunks(256)
-        .any(|piece| piece.iter().fold(false, |seen, b| seen | (*b < 0x20)))
 }

@@ -3,6 +3,7 @@
 pub(crate) mod cursor;
 mod error;
 mod path;
+mod special;
 pub(crate) mod text;
 
 pub use error::{ScanError, ScanProblem};

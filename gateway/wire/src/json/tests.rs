@@ -116,3 +116,23 @@ proptest! {
         let _ = read(&bytes);
     }
 }
+
+proptest! {
+    #[test]
+    fn the_next_special_byte_is_found_wherever_it_lies(
+        length in 0..120usize,
+        at in 0..120usize,
+        byte in any::<u8>(),
+        place in 0..120usize,
+        fill in prop::sample::select(vec![b' ', b'!', b'#', b'[', b']', 0x7f, 0x80, 0xff]),
+    ) {
+        let mut bytes = vec![fill; length];
+        if let Some(slot) = bytes.get_mut(place) {
+            *slot = byte;
+        }
+        let at = at.min(length);
+        let is_special = |b: &u8| *b < 0x20 || *b == b'"' || *b == b'\\';
+        let naive = bytes[at..].iter().position(is_special).map_or(length, |found| at + found);
+        prop_assert_eq!(super::special::next(&bytes, at), naive);
+    }
+}

@@ -1,0 +1,111 @@
+use proptest::prelude::*;
+
+use super::*;
+
+/// A conversation as its messages: those that begin with `u` are the user's.
+fn of(scope: (&str, &str, Option<&str>, &str), messages: &[&str]) -> Chain {
+    let (tenant, model, salt, tools) = scope;
+    let messages = messages.iter().map(|m| Message {
+        bytes: m.as_bytes(),
+        is_user: m.starts_with('u'),
+    });
+    chain(tenant, model, salt, tools.as_bytes(), messages)
+}
+
+const SCOPE: (&str, &str, Option<&str>, &str) = ("t", "m", None, "");
+
+/// Turn 2 is looked up where only turn 1 is remembered; `expect` is the number of messages found.
+#[track_caller]
+fn check(turn_1: &[&str], turn_2: &[&str], expect: Option<usize>) {
+    let remembered = of(SCOPE, turn_1).last();
+    let found = of(SCOPE, turn_2).deepest(|key| (Some(key) == remembered).then_some(()));
+    assert_eq!(found.map(|(messages, ())| messages), expect);
+}
+
+#[test]
+fn a_turn_finds_the_turn_before_it() {
+    check(&["s", "u1"], &["s", "u1", "a1", "u2"], Some(2));
+    check(
+        &["s", "u1", "a1", "u2"],
+        &["s", "u1", "a1", "u2", "a2", "u3"],
+        Some(4),
+    );
+    check(&["s", "u1"], &["s", "u1"], Some(2));
+    check(&["s", "u1"], &["s", "u2"], None);
+    check(&["s", "u1"], &["s2", "u1", "a1", "u2"], None);
+    check(&["s", "u1"], &["u1", "s", "a1", "u2"], None);
+    check(&["s", "u1"], &["s"], None);
+    check(&[], &["s"], None);
+}
+
+#[test]
+fn what_an_engine_keeps_apart_has_other_keys() {
+    let messages = ["s", "u1"];
+    let scopes = [
+        SCOPE,
+        ("t2", "m", None, ""),
+        ("t", "m2", None, ""),
+        ("t", "m", Some(""), ""),
+        ("t", "m", Some("salt"), ""),
+        ("t", "m", None, "[]"),
+        ("tm", "", None, ""),
+    ];
+    let keys = scopes.map(|scope| of(scope, &messages).last());
+    for (index, key) in keys.iter().enumerate() {
+        assert!(!keys[..index].contains(key), "scope {index} shares a key");
+    }
+}
+
+#[test]
+fn the_root_is_the_same_in_every_turn() {
+    let root = of(SCOPE, &["s", "u1"]).root();
+    assert_eq!(of(SCOPE, &["s", "u1", "a1", "u2"]).root(), root);
+    assert_eq!(of(SCOPE, &["s", "u1"]).keys()[1], root);
+    assert_ne!(of(SCOPE, &["s", "u2"]).root(), root);
+    assert_eq!(
+        of(SCOPE, &["s", "a"]).root(),
+        of(SCOPE, &["s", "a"]).last().unwrap()
+    );
+    assert_eq!(of(SCOPE, &[]).last(), None);
+    assert_ne!(of(SCOPE, &[]).root(), of(("t2", "m", None, ""), &[]).root());
+}
+
+#[test]
+fn chains_are_the_same_in_every_build() {
+    let chain = of(("tenant", "model", Some("salt"), "[]"), &["s", "u1", "a1"]);
+    let keys: Vec<String> = chain
+        .keys()
+        .iter()
+        .map(|key| format!("{:x}", key.get()))
+        .collect();
+    expect_test::expect!["224bb6cc0da99969 809b03422c10f955 390f3dc0e0a28c08"]
+        .assert_eq(&keys.join(" "));
+}
+
+#[test]
+fn the_search_backwards_is_bounded() {
+    let messages = vec!["u"; LOOKBACK_MESSAGES_MAX + 9];
+    let mut tried = 0;
+    let found = of(SCOPE, &messages).deepest(|_| {
+        tried += 1;
+        None::<()>
+    });
+    assert_eq!((found, tried), (None, LOOKBACK_MESSAGES_MAX));
+}
+
+proptest! {
+    #[test]
+    fn keys_are_shared_exactly_as_far_as_the_messages_are(
+        a in prop::collection::vec("[ua]{1,2}", 0..6),
+        b in prop::collection::vec("[ua]{1,2}", 0..6),
+    ) {
+        let chain_of = |messages: &[String]| {
+            of(SCOPE, &messages.iter().map(String::as_str).collect::<Vec<_>>())
+        };
+        let (keys_a, keys_b) = (chain_of(&a), chain_of(&b));
+        let shared = a.iter().zip(&b).take_while(|(x, y)| x == y).count();
+        for index in 0..a.len().min(b.len()) {
+            prop_assert_eq!(keys_a.keys()[index] == keys_b.keys()[index], index < shared);
+        }
+    }
+}

@@ -1,0 +1,186 @@
+use expect_test::{Expect, expect};
+use proptest::prelude::*;
+
+use super::*;
+use crate::problem::report;
+
+/// What is said about a file, or the policy that it makes.
+#[track_caller]
+fn check(text: &str, expect: &Expect) {
+    let said = match compile("acme.toml", text) {
+        Ok(policy) => format!("{policy:?}\n"),
+        Err(problems) => report(&problems),
+    };
+    expect.assert_eq(&said);
+}
+
+#[test]
+fn the_default_file_says_what_the_default_policy_is() {
+    assert_eq!(
+        compile("default.toml", DEFAULT_POLICY),
+        Ok(Policy::default())
+    );
+    // It names every key, so changing any value in it changes the policy.
+    let changed = DEFAULT_POLICY
+        .replace("agents = true", "agents = false")
+        .replace("infer = true", "infer = false")
+        .replace("= 3600", "= 60")
+        .replace("= 1000000\n", "= 10\n")
+        .replace("\"x-session-id\",", "")
+        .replace("\"prompt_cache_key\", ", "")
+        .replace("load_bound = 1.25", "load_bound = 2");
+    let policy = compile("changed.toml", &changed).unwrap();
+    let default = Policy::default();
+    assert!(!policy.session.agents && !policy.session.infer);
+    assert_eq!(
+        (policy.session.pin_ttl_seconds, policy.session.pins_max),
+        (60, 10)
+    );
+    assert_eq!(policy.session.headers, default.session.headers[1..]);
+    assert_eq!(policy.session.body, default.session.body[1..]);
+    assert_eq!(
+        policy.placement.load_bound,
+        LoadBound::from_thousandths(2_000)
+    );
+}
+
+#[test]
+fn a_file_that_says_only_its_version_is_the_default() {
+    assert_eq!(compile("a.toml", "version = 1"), Ok(Policy::default()));
+    let empty = "version = 1\n[session]\nheaders = []\nbody = []\n[placement]\n";
+    let policy = compile("a.toml", empty).unwrap();
+    assert!(policy.session.headers.is_empty() && policy.session.body.is_empty());
+}
+
+#[test]
+fn all_problems_are_said_at_once_in_the_order_of_the_text() {
+    check(
+        r#"
+[session]
+heders = ["x-session-id"]
+headers = ["X-Session-ID", "Authorization", "x-request-id", "bad name", "x-session-id", 7]
+body = ["a..b", "user", "user"]
+agents = "yes"
+infer = 1
+pin_ttl_seconds = 0
+pins_max = 1.5
+
+[placement]
+load_bound = 0.7
+
+[zebra]
+"#,
+        &expect![[r#"
+            acme.toml:1:1: `version` is missing, expected `version = 1`
+            acme.toml:3:1: unknown key `session.heders`; did you mean `headers`?
+            acme.toml:4:28: `session.headers[1]` is `"Authorization"`, expected a header that stays the same through a session and is the session's alone (no request or trace id, credential, cookie or client address)
+            acme.toml:4:45: `session.headers[2]` is `"x-request-id"`, expected a header that stays the same through a session and is the session's alone (no request or trace id, credential, cookie or client address)
+            acme.toml:4:61: `session.headers[3]` is `"bad name"`, expected a header name (letters, digits and `-`)
+            acme.toml:4:73: `session.headers[4]` is `"x-session-id"`, expected each name once
+            acme.toml:4:89: `session.headers[5]` is `7`, expected a string
+            acme.toml:5:9: `session.body[0]` is `"a..b"`, expected 1 to 8 field names joined by dots
+            acme.toml:5:25: `session.body[2]` is `"user"`, expected each name once
+            acme.toml:6:10: `session.agents` is `"yes"`, expected `true` or `false`
+            acme.toml:7:9: `session.infer` is `1`, expected `true` or `false`
+            acme.toml:8:19: `session.pin_ttl_seconds` is `0`, expected a whole number of seconds from 1 to 31536000
+            acme.toml:9:12: `session.pins_max` is `1.5`, expected a whole number of pins from 1 to 100000000
+            acme.toml:12:14: `placement.load_bound` is `0.7`, expected a number from 1.0 to 100.0 with at most three decimals
+            acme.toml:14:2: unknown key `zebra`; expected one of `version`, `session`, `placement`
+            15 problems in 1 file; the gateway would keep its running policy
+        "#]],
+    );
+}
+
+#[test]
+fn a_wrong_section_or_version_is_said() {
+    check(
+        "version = 2\nsession = 1\nplacement = []\n",
+        &expect![[r#"
+        acme.toml:1:11: `version` is `2`, expected `1`
+        acme.toml:2:11: `session` is `1`, expected a section `[session]`
+        acme.toml:3:13: `placement` is `[]`, expected a section `[placement]`
+        3 problems in 1 file; the gateway would keep its running policy
+    "#]],
+    );
+    check(
+        "version = \"1\"\n[placement]\nload_bound = 1.2345\n",
+        &expect![[r#"
+            acme.toml:1:11: `version` is `"1"`, expected `1`
+            acme.toml:3:14: `placement.load_bound` is `1.2345`, expected a number from 1.0 to 100.0 with at most three decimals
+            2 problems in 1 file; the gateway would keep its running policy
+        "#]],
+    );
+    check(
+        "version = 0x1\n[placement]\nload_bound = inf\n",
+        &expect![[r#"
+            acme.toml:1:11: `version` is `0x1`, expected `1`
+            acme.toml:3:14: `placement.load_bound` is `inf`, expected a number from 1.0 to 100.0 with at most three decimals
+            2 problems in 1 file; the gateway would keep its running policy
+        "#]],
+    );
+}
+
+#[test]
+fn broken_toml_is_said_beside_other_problems() {
+    check(
+        "version = 1\n[session\nagents = true\n[placement]\nload_bound = \n",
+        &expect![[r#"
+            acme.toml:2:9: not TOML: unclosed table, expected `]`
+            acme.toml:5:14: not TOML: string values must be quoted, expected literal string
+            2 problems in 1 file; the gateway would keep its running policy
+        "#]],
+    );
+    check(
+        "version = 1\nversion = 1\n[placement]\nload_bund = 2\n",
+        &expect![[r#"
+            acme.toml:2:1: not TOML: duplicate key
+            acme.toml:4:1: unknown key `placement.load_bund`; did you mean `load_bound`?
+            2 problems in 1 file; the gateway would keep its running policy
+        "#]],
+    );
+}
+
+#[test]
+fn a_long_value_is_shortened_and_a_long_list_refused() {
+    let long = "x".repeat(200);
+    check(
+        &format!("version = 1\n[placement]\nload_bound = \"{long}\"\n"),
+        &expect![[r#"
+            acme.toml:3:14: `placement.load_bound` is `"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…`, expected a number from 1.0 to 100.0 with at most three decimals
+            1 problem in 1 file; the gateway would keep its running policy
+        "#]],
+    );
+    let names: Vec<String> = (0..33).map(|index| format!("\"h{index}\"")).collect();
+    check(
+        &format!("version = 1\n[session]\nheaders = [{}]\n", names.join(",")),
+        &expect![[r#"
+            acme.toml:3:11: `session.headers` has 33 names, expected at most 32
+            1 problem in 1 file; the gateway would keep its running policy
+        "#]],
+    );
+}
+
+#[test]
+fn the_readmes_policies_compile() {
+    let readme = include_str!("../../README.md");
+    let blocks: Vec<&str> = readme
+        .split("```toml\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next())
+        .collect();
+    assert!(!blocks.is_empty());
+    for block in blocks {
+        assert!(compile("README.md", block).is_ok(), "{block}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_a_policy_or_has_problems(text in r#"(version|session|headers|load_bound|placement|=|\[|\]|"|a|1|\.|,|é|\n| ){0,24}"#) {
+        if let Err(problems) = compile("a.toml", &text) {
+            prop_assert!(!problems.is_empty());
+            let lines = text.lines().count() as u32 + 1;
+            prop_assert!(problems.iter().all(|p| (1..=lines).contains(&p.line) && p.column >= 1));
+        }
+    }
+}
