@@ -79,6 +79,9 @@ pub struct Up {
     /// The replica's executable [default: `engine-replica` beside this one].
     #[arg(long, value_name = "PATH")]
     pub replica_bin: Option<PathBuf>,
+    /// Seconds between a replica's death and its new start; doubled with each death that follows, up to 30.
+    #[arg(long, value_name = "SECONDS", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=30))]
+    pub restart_seconds: u64,
     /// More arguments for each replica, after `--`.
     #[arg(last = true, value_name = "REPLICA ARGS")]
     pub replica_args: Vec<String>,

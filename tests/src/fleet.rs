@@ -157,6 +157,8 @@ impl Fleet {
                 .arg("--model")
                 .arg(model)
                 .args(["--replicas", &replicas.to_string()])
+                // A replica that a test kills stays dead for the rest of that test.
+                .args(["--restart-seconds", "30"])
                 .args(["--listen", &listen.to_string(), "--admin-listen", &admin.to_string()]),
         );
         let mut fleet = Fleet { gateway, listen, admin };

@@ -27,6 +27,8 @@ pub(super) struct Plan {
     pub(super) address: SocketAddr,
     /// More arguments, as the person typed them.
     pub(super) more: Vec<String>,
+    /// Between a death and the first new start; doubled with each death that follows.
+    pub(super) restart_wait: Duration,
 }
 
 /// A running replica.

@@ -52,6 +52,7 @@ pub async fn run(options: Up, shutdown: impl Future<Output = ()>) -> Result<(), 
             model: options.model.clone(),
             address,
             more: options.replica_args.clone(),
+            restart_wait: Duration::from_secs(options.restart_seconds),
         });
     }
     // Before any replica loads its model, so that a taken port is told at once.

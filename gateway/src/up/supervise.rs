@@ -11,8 +11,6 @@ use super::child::{Plan, Process};
 use crate::serve::drain::Stop;
 use crate::state::replicas::Replica;
 
-/// Between a death and the first new start; doubled with each death that follows.
-const RESTART_WAIT_MIN: Duration = Duration::from_secs(1);
 /// The longest wait between two starts.
 const RESTART_WAIT_MAX: Duration = Duration::from_secs(30);
 /// A replica that lived this long was well: the next wait is the shortest again.
@@ -36,7 +34,7 @@ pub(super) async fn supervise(
     deaths: mpsc::Sender<String>,
 ) {
     let mut was_ready = false;
-    let mut wait = RESTART_WAIT_MIN;
+    let mut wait = plan.restart_wait;
     loop {
         let started = Instant::now();
         let end = live(&plan, &replica, &mut stop, &mut was_ready).await;
@@ -48,7 +46,7 @@ pub(super) async fn supervise(
             return;
         }
         if started.elapsed() > WELL_AFTER {
-            wait = RESTART_WAIT_MIN;
+            wait = plan.restart_wait;
         }
         tracing::error!(restart_in_seconds = wait.as_secs(), "{words}");
         tokio::select! {

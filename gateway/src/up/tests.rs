@@ -34,6 +34,7 @@ async fn a_replica_that_dies_after_it_was_ready_is_started_again() {
         model: folder.path().to_owned(),
         address: "127.0.0.1:1".parse().unwrap(),
         more: Vec::new(),
+        restart_wait: Duration::from_millis(100),
     };
     let (tasks, waiter) = Tasks::new();
     let (report, mut deaths) = mpsc::channel(1);
