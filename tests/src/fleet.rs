@@ -70,7 +70,11 @@ impl Running {
             if let Some(status) = self.child.try_wait().expect("our own child") {
                 return status;
             }
-            assert!(Instant::now() < until, "still running after {limit:?}; it said:\n{}", self.log());
+            assert!(
+                Instant::now() < until,
+                "still running after {limit:?}; it said:\n{}",
+                self.log()
+            );
             sleep(Duration::from_millis(20)).await;
         }
     }
@@ -91,7 +95,10 @@ impl Drop for Running {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "a failing test shows what the process said")]
+#[expect(
+    clippy::print_stderr,
+    reason = "a failing test shows what the process said"
+)]
 fn eprintln_log(log: &str) {
     eprintln!("---- the process said ----\n{log}");
 }
@@ -119,7 +126,9 @@ pub fn signal_pid(pid: u32, signal: Signal) {
 /// # Panics
 /// When loopback has no free port.
 pub fn free_address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free loopback port")
+    TcpListener::bind("127.0.0.1:0")
+        .and_then(|l| l.local_addr())
+        .expect("a free loopback port")
 }
 
 /// `gateway up` and all that it started.
@@ -159,13 +168,30 @@ impl Fleet {
                 .args(["--replicas", &replicas.to_string()])
                 // A replica that a test kills stays dead for the rest of that test.
                 .args(["--restart-seconds", "30"])
-                .args(["--listen", &listen.to_string(), "--admin-listen", &admin.to_string()]),
+                .args([
+                    "--listen",
+                    &listen.to_string(),
+                    "--admin-listen",
+                    &admin.to_string(),
+                ]),
         );
-        let mut fleet = Fleet { gateway, listen, admin };
+        let mut fleet = Fleet {
+            gateway,
+            listen,
+            admin,
+        };
         let until = Instant::now() + Duration::from_secs(START_SECONDS_MAX);
         while !fleet.is_ready().await {
-            assert!(!fleet.gateway.is_over(), "gateway ended:\n{}", fleet.gateway.log());
-            assert!(Instant::now() < until, "not ready in time:\n{}", fleet.gateway.log());
+            assert!(
+                !fleet.gateway.is_over(),
+                "gateway ended:\n{}",
+                fleet.gateway.log()
+            );
+            assert!(
+                Instant::now() < until,
+                "not ready in time:\n{}",
+                fleet.gateway.log()
+            );
             sleep(Duration::from_millis(50)).await;
         }
         assert_eq!(fleet.replicas().len(), replicas);
@@ -173,7 +199,9 @@ impl Fleet {
     }
 
     async fn is_ready(&self) -> bool {
-        http::get(self.admin, "/readyz").await.is_ok_and(|r| r.status.is_success())
+        http::get(self.admin, "/readyz")
+            .await
+            .is_ok_and(|r| r.status.is_success())
     }
 
     /// The gateway's metrics.
@@ -208,18 +236,30 @@ impl Fleet {
 /// # Panics
 /// When it is not answered with 200.
 pub async fn text(addr: SocketAddr, path: &str) -> String {
-    let reply = http::get(addr, path).await.unwrap_or_else(|e| panic!("{path}: {e}"));
+    let reply = http::get(addr, path)
+        .await
+        .unwrap_or_else(|e| panic!("{path}: {e}"));
     assert_eq!(reply.status, 200, "{path}");
     String::from_utf8_lossy(&reply.body).into_owned()
 }
 
 fn children(parent: u32) -> impl Iterator<Item = u32> {
-    std::fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(move |entry| {
-        let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
-        let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
-        let ppid: u32 = stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()?;
-        (ppid == parent).then_some(pid)
-    })
+    std::fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(move |entry| {
+            let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
+            let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
+            let ppid: u32 = stat
+                .rsplit_once(')')?
+                .1
+                .split_ascii_whitespace()
+                .nth(1)?
+                .parse()
+                .ok()?;
+            (ppid == parent).then_some(pid)
+        })
 }
 
 fn replica(pid: u32) -> Option<ReplicaProcess> {
@@ -251,9 +291,16 @@ pub async fn lone_replica(model: &Path, flags: &[&str]) -> (Running, SocketAddr)
             .args(flags),
     );
     let until = Instant::now() + Duration::from_secs(START_SECONDS_MAX);
-    while !http::get(listen, "/health").await.is_ok_and(|r| r.status.is_success()) {
+    while !http::get(listen, "/health")
+        .await
+        .is_ok_and(|r| r.status.is_success())
+    {
         assert!(!process.is_over(), "replica ended:\n{}", process.log());
-        assert!(Instant::now() < until, "not ready in time:\n{}", process.log());
+        assert!(
+            Instant::now() < until,
+            "not ready in time:\n{}",
+            process.log()
+        );
         sleep(Duration::from_millis(50)).await;
     }
     (process, listen)

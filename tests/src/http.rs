@@ -35,7 +35,10 @@ impl Reply {
 
     /// A header's value, or the empty string.
     pub fn header(&self, name: &str) -> &str {
-        self.headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or("")
+        self.headers
+            .get(name)
+            .and_then(|v| v.to_str().ok())
+            .unwrap_or("")
     }
 }
 
@@ -55,7 +58,11 @@ impl Event {
     pub fn content(&self) -> String {
         serde_json::from_str::<Value>(&self.data)
             .ok()
-            .and_then(|v| v["choices"][0]["delta"]["content"].as_str().map(str::to_owned))
+            .and_then(|v| {
+                v["choices"][0]["delta"]["content"]
+                    .as_str()
+                    .map(str::to_owned)
+            })
             .unwrap_or_default()
     }
 }
@@ -85,7 +92,8 @@ impl Stream {
             }
             let frame = limit(self.body.frame()).await?.ok()?;
             if let Some(data) = frame.data_ref() {
-                self.held.push_str(std::str::from_utf8(data).expect("whole characters in each write"));
+                self.held
+                    .push_str(std::str::from_utf8(data).expect("whole characters in each write"));
             }
         }
     }
@@ -101,7 +109,11 @@ impl Stream {
 }
 
 fn parse(raw: &str, at: Duration) -> Option<Event> {
-    let mut event = Event { at, name: "message".into(), data: String::new() };
+    let mut event = Event {
+        at,
+        name: "message".into(),
+        data: String::new(),
+    };
     let mut any = false;
     for line in raw.lines() {
         if let Some(data) = line.strip_prefix("data:") {
@@ -130,12 +142,17 @@ pub async fn open(
     headers: &[(&str, &str)],
     body: Option<&Value>,
 ) -> Result<Stream, String> {
-    let tcp = TcpStream::connect(addr).await.map_err(|e| format!("connect {addr}: {e}"))?;
+    let tcp = TcpStream::connect(addr)
+        .await
+        .map_err(|e| format!("connect {addr}: {e}"))?;
     tcp.set_nodelay(true).map_err(|e| e.to_string())?;
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(tcp))
         .await
         .map_err(|e| format!("handshake: {e}"))?;
-    #[expect(clippy::disallowed_methods, reason = "the connection ends with its one request; a test has no drain")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the connection ends with its one request; a test has no drain"
+    )]
     tokio::spawn(connection);
     let mut request = Request::builder()
         .uri(path)
@@ -150,16 +167,28 @@ pub async fn open(
     let body = body.map_or_else(Bytes::new, |b| Bytes::from(b.to_string()));
     let request = request.body(Full::new(body)).map_err(|e| e.to_string())?;
     let sent = Instant::now();
-    let response = limit(sender.send_request(request)).await.map_err(|e| format!("request: {e}"))?;
+    let response = limit(sender.send_request(request))
+        .await
+        .map_err(|e| format!("request: {e}"))?;
     let (parts, body) = response.into_parts();
-    Ok(Stream { status: parts.status, headers: parts.headers, body, sent, held: String::new() })
+    Ok(Stream {
+        status: parts.status,
+        headers: parts.headers,
+        body,
+        sent,
+        held: String::new(),
+    })
 }
 
 /// POSTs a chat request and waits for the whole answer.
 ///
 /// # Errors
 /// When the connection fails or breaks.
-pub async fn chat(addr: SocketAddr, headers: &[(&str, &str)], body: &Value) -> Result<Reply, String> {
+pub async fn chat(
+    addr: SocketAddr,
+    headers: &[(&str, &str)],
+    body: &Value,
+) -> Result<Reply, String> {
     whole(open(addr, "/v1/chat/completions", headers, Some(body)).await?).await
 }
 
@@ -172,6 +201,13 @@ pub async fn get(addr: SocketAddr, path: &str) -> Result<Reply, String> {
 }
 
 async fn whole(stream: Stream) -> Result<Reply, String> {
-    let body = limit(stream.body.collect()).await.map_err(|e| format!("body: {e}"))?.to_bytes();
-    Ok(Reply { status: stream.status, headers: stream.headers, body })
+    let body = limit(stream.body.collect())
+        .await
+        .map_err(|e| format!("body: {e}"))?
+        .to_bytes();
+    Ok(Reply {
+        status: stream.status,
+        headers: stream.headers,
+        body,
+    })
 }

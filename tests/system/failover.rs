@@ -24,15 +24,31 @@ async fn a_dead_replica_moves_its_own_sessions_and_nobody_elses() {
         .collect();
     let mut homes = BTreeMap::new();
     for (name, talk) in &mut talks {
-        homes.insert(name.clone(), talk.turn(&fleet, "What opens first?").await.replica);
+        homes.insert(
+            name.clone(),
+            talk.turn(&fleet, "What opens first?").await.replica,
+        );
     }
     let victim = homes["s-0"].clone();
-    assert!(homes.values().any(|h| *h != victim), "both replicas have sessions: {homes:?}");
+    assert!(
+        homes.values().any(|h| *h != victim),
+        "both replicas have sessions: {homes:?}"
+    );
 
-    let mut request = talks.get_mut("s-0").expect("s-0").next("Tell me all you know, at length.", 400);
+    let mut request = talks
+        .get_mut("s-0")
+        .expect("s-0")
+        .next("Tell me all you know, at length.", 400);
     request["stream"] = json!(true);
     let headers = [("x-session-id", "s-0")];
-    let mut stream = http::open(fleet.listen, "/v1/chat/completions", &headers, Some(&request)).await.expect("a stream");
+    let mut stream = http::open(
+        fleet.listen,
+        "/v1/chat/completions",
+        &headers,
+        Some(&request),
+    )
+    .await
+    .expect("a stream");
     let mut text = String::new();
     while text.len() < 20 {
         text.push_str(&stream.next().await.expect("the stream goes on").content());
@@ -40,9 +56,13 @@ async fn a_dead_replica_moves_its_own_sessions_and_nobody_elses() {
     signal_pid(fleet.replica(&victim).pid, Signal::KILL);
     let rest = stream.rest().await;
     let last = rest.last().expect("a stream that breaks says so");
-    let error: Value = serde_json::from_str(&last.data).unwrap_or_else(|_| panic!("an error event, not {last:?}"));
+    let error: Value =
+        serde_json::from_str(&last.data).unwrap_or_else(|_| panic!("an error event, not {last:?}"));
     assert!(error["error"]["message"].is_string(), "{error}");
-    assert!(!rest.iter().any(|e| e.data == "[DONE]"), "a broken stream does not claim to be done");
+    assert!(
+        !rest.iter().any(|e| e.data == "[DONE]"),
+        "a broken stream does not claim to be done"
+    );
 
     for (name, talk) in &mut talks {
         let turn = talk.turn(&fleet, "And what closes last?").await;

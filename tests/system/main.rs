@@ -1,6 +1,10 @@
 //! The product as its users meet it: built binaries, a real model, real sockets, the official client.
 
-#![expect(clippy::expect_used, clippy::panic, reason = "test code: a failed expectation is its result")]
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "test code: a failed expectation is its result"
+)]
 
 mod conversation;
 mod failover;

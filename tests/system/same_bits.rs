@@ -18,7 +18,10 @@ fn requests() -> Vec<Value> {
     let shared = guide("Norvik");
     (0..6)
         .map(|i| {
-            let messages = json!([message("system", &shared[..700 + 150 * (i % 3)]), message("user", &format!("What opens at {i}?"))]);
+            let messages = json!([
+                message("system", &shared[..700 + 150 * (i % 3)]),
+                message("user", &format!("What opens at {i}?"))
+            ]);
             let mut request = ask(&messages, 12);
             request["logprobs"] = json!(true);
             request["top_logprobs"] = json!(5);
@@ -35,7 +38,11 @@ fn requests() -> Vec<Value> {
 fn essence(reply: &http::Reply) -> Value {
     let answer = reply.json();
     assert_eq!(reply.status, 200, "{answer}");
-    json!([answer["choices"], answer["usage"]["prompt_tokens"], answer["usage"]["completion_tokens"]])
+    json!([
+        answer["choices"],
+        answer["usage"]["prompt_tokens"],
+        answer["usage"]["completion_tokens"]
+    ])
 }
 
 #[tokio::test]
@@ -47,7 +54,10 @@ async fn nothing_about_the_computation_shows_in_the_answers() {
         // Twice: the second round finds its prompts in the cache, where there is one.
         for round in 0..2 {
             let answers = join_all(requests.iter().map(|r| http::chat(addr, &[], r))).await;
-            let answers: Vec<Value> = answers.iter().map(|a| essence(a.as_ref().expect("an answer"))).collect();
+            let answers: Vec<Value> = answers
+                .iter()
+                .map(|a| essence(a.as_ref().expect("an answer")))
+                .collect();
             match &expected {
                 None => expected = Some(answers),
                 Some(expected) => {
@@ -73,7 +83,11 @@ mod futures {
                     (*future, *result) = (None, Some(value));
                 }
             }
-            if work.iter().any(|(future, _)| future.is_some()) { Poll::Pending } else { Poll::Ready(()) }
+            if work.iter().any(|(future, _)| future.is_some()) {
+                Poll::Pending
+            } else {
+                Poll::Ready(())
+            }
         })
         .await;
         work.into_iter().filter_map(|(_, result)| result).collect()

@@ -9,7 +9,11 @@ use system_tests::{
 use crate::support::{Conversation, guide};
 
 const CONVERSATIONS: usize = 8;
-const QUESTIONS: [&str; 3] = ["What opens first?", "And what closes last?", "Where is the tea house?"];
+const QUESTIONS: [&str; 3] = [
+    "What opens first?",
+    "And what closes last?",
+    "Where is the tea house?",
+];
 
 #[tokio::test]
 async fn interleaved_conversations_share_the_replicas_and_the_books_agree() {
@@ -17,7 +21,10 @@ async fn interleaved_conversations_share_the_replicas_and_the_books_agree() {
     let mut talks: Vec<_> = (0..CONVERSATIONS)
         .map(|i| {
             let session = format!("s-{i}");
-            Conversation::new(&guide(&format!("Town{i}"))[..600], (i % 2 == 0).then_some(&session))
+            Conversation::new(
+                &guide(&format!("Town{i}"))[..600],
+                (i % 2 == 0).then_some(&session),
+            )
         })
         .collect();
     let mut homes = vec![String::new(); CONVERSATIONS];
@@ -37,7 +44,10 @@ async fn interleaved_conversations_share_the_replicas_and_the_books_agree() {
     let replicas = fleet.replicas();
     for replica in &replicas {
         let here = homes.iter().filter(|h| **h == replica.name).count();
-        assert!((2..=CONVERSATIONS - 2).contains(&here), "load is shared: {homes:?}");
+        assert!(
+            (2..=CONVERSATIONS - 2).contains(&here),
+            "load is shared: {homes:?}"
+        );
     }
     let (mut hits, mut queries) = (0.0, 0.0);
     for replica in &replicas {
@@ -46,10 +56,21 @@ async fn interleaved_conversations_share_the_replicas_and_the_books_agree() {
         hits += replica_hits;
         queries += prom::sum(&text, "vllm:prefix_cache_queries_total", &[]);
         let label = format!("replica=\"{}\"", replica.name);
-        let seen = prom::sum(&fleet.metrics().await, "gateway_cached_tokens_total", &[&label]);
-        assert_eq!(seen, replica_hits, "gateway and {} count the same hits", replica.name);
+        let seen = prom::sum(
+            &fleet.metrics().await,
+            "gateway_cached_tokens_total",
+            &[&label],
+        );
+        assert_eq!(
+            seen, replica_hits,
+            "gateway and {} count the same hits",
+            replica.name
+        );
     }
-    assert_eq!(hits, told_cached as f64, "the replicas' hits add up to what clients were told");
+    assert_eq!(
+        hits, told_cached as f64,
+        "the replicas' hits add up to what clients were told"
+    );
     assert_eq!(queries, told_prompt as f64, "and so do the prompt tokens");
     assert!(told_cached > 0);
 }

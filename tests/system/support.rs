@@ -7,12 +7,24 @@ use system_tests::{fleet::Fleet, http};
 pub(crate) fn guide(seed: &str) -> String {
     let mut text = format!("You are the guide of {seed}, a small harbour town. What you know:\n");
     for (i, place) in PLACES.iter().cycle().take(48).enumerate() {
-        text.push_str(&format!("{}. The {place} of {seed} opens at {} and closes at {}.\n", i + 1, 7 + i % 4, 17 + i % 5));
+        text.push_str(&format!(
+            "{}. The {place} of {seed} opens at {} and closes at {}.\n",
+            i + 1,
+            7 + i % 4,
+            17 + i % 5
+        ));
     }
     text
 }
 
-const PLACES: &[&str] = &["lighthouse", "fish market", "ferry pier", "tea house", "museum", "old library"];
+const PLACES: &[&str] = &[
+    "lighthouse",
+    "fish market",
+    "ferry pier",
+    "tea house",
+    "museum",
+    "old library",
+];
 
 /// A greedy chat request.
 pub(crate) fn ask(messages: &Value, max_tokens: u32) -> Value {
@@ -42,7 +54,10 @@ impl Conversation {
     pub(crate) fn new(system: &str, session: Option<&str>) -> Self {
         Conversation {
             messages: vec![message("system", system)],
-            headers: session.map(|s| ("x-session-id".to_owned(), s.to_owned())).into_iter().collect(),
+            headers: session
+                .map(|s| ("x-session-id".to_owned(), s.to_owned()))
+                .into_iter()
+                .collect(),
         }
     }
 
@@ -54,20 +69,29 @@ impl Conversation {
 
     /// The headers that go with every turn.
     pub(crate) fn headers(&self) -> Vec<(&str, &str)> {
-        self.headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect()
+        self.headers
+            .iter()
+            .map(|(n, v)| (n.as_str(), v.as_str()))
+            .collect()
     }
 
     /// Asks and waits for the whole answer.
     pub(crate) async fn turn(&mut self, fleet: &Fleet, question: &str) -> Turn {
         let body = self.next(question, 16);
-        let reply = http::chat(fleet.listen, &self.headers(), &body).await.expect("an answer");
+        let reply = http::chat(fleet.listen, &self.headers(), &body)
+            .await
+            .expect("an answer");
         let answer = reply.json();
         assert_eq!(reply.status, 200, "{answer}");
-        let text = answer["choices"][0]["message"]["content"].as_str().expect("content");
+        let text = answer["choices"][0]["message"]["content"]
+            .as_str()
+            .expect("content");
         self.messages.push(message("assistant", text));
         Turn {
             replica: reply.header("x-pinion-replica").to_owned(),
-            prompt_tokens: answer["usage"]["prompt_tokens"].as_u64().expect("prompt_tokens"),
+            prompt_tokens: answer["usage"]["prompt_tokens"]
+                .as_u64()
+                .expect("prompt_tokens"),
             cached_tokens: answer["usage"]["prompt_tokens_details"]["cached_tokens"]
                 .as_u64()
                 .expect("cached_tokens is always there"),

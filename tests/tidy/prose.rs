@@ -6,8 +6,17 @@ use crate::sources::{files, none, root};
 fn links_between_documents_lead_somewhere() {
     let mut offenders = Vec::new();
     for file in files(".", &[".md"]) {
-        let folder = root().join(&file.path).parent().expect("a file lies in a folder").to_owned();
-        for target in file.text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+        let folder = root()
+            .join(&file.path)
+            .parent()
+            .expect("a file lies in a folder")
+            .to_owned();
+        for target in file
+            .text
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split(')').next())
+        {
             let target = target.split('#').next().unwrap_or("");
             if !target.is_empty() && !target.contains("://") && !folder.join(target).exists() {
                 offenders.push(format!("{}: {target}", file.path));
@@ -34,9 +43,16 @@ fn the_readmes_commands_are_make_targets() {
     let makefile = std::fs::read_to_string(root().join("Makefile")).expect("Makefile");
     for file in ["README.md", "CONTRIBUTING.md"] {
         let text = std::fs::read_to_string(root().join(file)).expect(file);
-        for target in text.split("make ").skip(1).filter_map(|t| t.split(|c: char| !c.is_ascii_lowercase()).next()) {
+        for target in text
+            .split("make ")
+            .skip(1)
+            .filter_map(|t| t.split(|c: char| !c.is_ascii_lowercase()).next())
+        {
             let named = ["up", "test", "check", "bench"].contains(&target);
-            assert!(!named || makefile.contains(&format!("\n{target}:")), "{file} names `make {target}`");
+            assert!(
+                !named || makefile.contains(&format!("\n{target}:")),
+                "{file} names `make {target}`"
+            );
         }
     }
 }
@@ -44,9 +60,19 @@ fn the_readmes_commands_are_make_targets() {
 #[test]
 fn the_project_speaks_of_itself_alone() {
     // Absolute paths of somebody's machine, and addresses of package hosts, mean nothing to a reader.
-    let marks = [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("pythonhosted", ".org"), concat!("registry.npm", "js")];
+    let marks = [
+        concat!("/wo", "rk/"),
+        concat!("/ro", "ot/"),
+        concat!("pythonhosted", ".org"),
+        concat!("registry.npm", "js"),
+    ];
     let mut offenders = Vec::new();
-    for file in files(".", &[".rs", ".md", ".toml", ".py", ".sh", ".mjs", ".json", ".yml", ".yaml", ".cu"]) {
+    for file in files(
+        ".",
+        &[
+            ".rs", ".md", ".toml", ".py", ".sh", ".mjs", ".json", ".yml", ".yaml", ".cu",
+        ],
+    ) {
         for mark in marks {
             if file.text.contains(mark) {
                 offenders.push(format!("{}: {mark}", file.path));

@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 
 /// The workspace's folder.
 pub(crate) fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the workspace").to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("tests/ lies in the workspace")
+        .to_owned()
 }
 
 /// A file of the repository: its path from the root, and its text.
@@ -16,7 +19,10 @@ pub(crate) struct File {
 impl File {
     /// The part before the unit tests at its end, which may do what shipped code may not.
     pub(crate) fn shipped(&self) -> &str {
-        if self.path.ends_with("tests.rs") || self.path.contains("/tests/") || self.path.starts_with("tests/") {
+        if self.path.ends_with("tests.rs")
+            || self.path.contains("/tests/")
+            || self.path.starts_with("tests/")
+        {
             return "";
         }
         self.text.split("#[cfg(test)]").next().unwrap_or("")
@@ -28,17 +34,31 @@ pub(crate) fn files(folder: &str, endings: &[&str]) -> Vec<File> {
     let mut found = Vec::new();
     let mut folders = vec![root().join(folder)];
     while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display())) {
+        for entry in
+            std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()))
+        {
             let path = entry.expect("a readable folder").path();
-            let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("").to_owned();
+            let name = path
+                .file_name()
+                .and_then(|n| n.to_str())
+                .unwrap_or("")
+                .to_owned();
             if path.is_dir() {
-                if name != "target" && !name.starts_with('.') && name != "node_modules" && name != "__pycache__" {
+                if name != "target"
+                    && !name.starts_with('.')
+                    && name != "node_modules"
+                    && name != "__pycache__"
+                {
                     folders.push(path);
                 }
             } else if endings.iter().any(|e| name.ends_with(e))
                 && let Ok(text) = std::fs::read_to_string(&path)
             {
-                let path = path.strip_prefix(root()).expect("below the root").display().to_string();
+                let path = path
+                    .strip_prefix(root())
+                    .expect("below the root")
+                    .display()
+                    .to_string();
                 found.push(File { path, text });
             }
         }
@@ -50,7 +70,11 @@ pub(crate) fn files(folder: &str, endings: &[&str]) -> Vec<File> {
 /// Fails with all offenders at once.
 #[track_caller]
 pub(crate) fn none(what: &str, offenders: &[String]) {
-    assert!(offenders.is_empty(), "{what}:\n  {}", offenders.join("\n  "));
+    assert!(
+        offenders.is_empty(),
+        "{what}:\n  {}",
+        offenders.join("\n  ")
+    );
 }
 
 /// Lines of shipped code in `files` that hold one of `words`.
@@ -67,54 +91,111 @@ pub(crate) fn lines_with(files: &[File], words: &[&str]) -> Vec<String> {
     found
 }
 
-const PURE: &[&str] = &["routing-policies/src", "gateway/wire/src", "engine-replica/core/src"];
+const PURE: &[&str] = &[
+    "routing-policies/src",
+    "gateway/wire/src",
+    "engine-replica/core/src",
+];
 
 #[test]
 fn a1_pure_crates_use_no_io_time_randomness_thread_or_async() {
     let words = [
-        "std::fs", "std::net", "std::io", "std::process", "std::env", "std::thread", "Instant", "SystemTime", "RandomState",
-        "async ", ".await", "println!", "eprintln!",
+        "std::fs",
+        "std::net",
+        "std::io",
+        "std::process",
+        "std::env",
+        "std::thread",
+        "Instant",
+        "SystemTime",
+        "RandomState",
+        "async ",
+        ".await",
+        "println!",
+        "eprintln!",
     ];
     for folder in PURE {
-        none("a pure crate reaches outside", &lines_with(&files(folder, &[".rs"]), &words));
+        none(
+            "a pure crate reaches outside",
+            &lines_with(&files(folder, &[".rs"]), &words),
+        );
     }
 }
 
 #[test]
 fn a4_unsafe_stands_only_where_it_must() {
-    let homes = ["engine-replica/src/backend/cpu/", "engine-replica/src/backend/cuda/", "engine-replica/src/loader/map.rs"];
+    let homes = [
+        "engine-replica/src/backend/cpu/",
+        "engine-replica/src/backend/cuda/",
+        "engine-replica/src/loader/map.rs",
+    ];
     let mut offenders = Vec::new();
-    for folder in ["routing-policies", "gateway", "engine-replica", "tests/src", "deploy"] {
+    for folder in [
+        "routing-policies",
+        "gateway",
+        "engine-replica",
+        "tests/src",
+        "deploy",
+    ] {
         for file in files(folder, &[".rs"]) {
             let excused = homes.iter().any(|h| file.path.starts_with(h));
             let uses = file.shipped().lines().any(|l| {
                 let code = l.split("//").next().unwrap_or("");
-                code.contains("unsafe {") || code.contains("unsafe fn") || code.contains("unsafe impl")
+                code.contains("unsafe {")
+                    || code.contains("unsafe fn")
+                    || code.contains("unsafe impl")
             });
             if uses && !excused {
                 offenders.push(file.path);
             }
         }
     }
-    none("unsafe outside the kernels and the map of a model file", &offenders);
-    for lib in ["routing-policies/src/lib.rs", "gateway/src/lib.rs", "gateway/wire/src/lib.rs", "engine-replica/core/src/lib.rs", "tests/src/lib.rs"] {
+    none(
+        "unsafe outside the kernels and the map of a model file",
+        &offenders,
+    );
+    for lib in [
+        "routing-policies/src/lib.rs",
+        "gateway/src/lib.rs",
+        "gateway/wire/src/lib.rs",
+        "engine-replica/core/src/lib.rs",
+        "tests/src/lib.rs",
+    ] {
         let text = std::fs::read_to_string(root().join(lib)).expect(lib);
-        assert!(text.contains("#![forbid(unsafe_code)]"), "{lib} forbids unsafe code");
+        assert!(
+            text.contains("#![forbid(unsafe_code)]"),
+            "{lib} forbids unsafe code"
+        );
     }
 }
 
 #[test]
 fn a7_no_queue_is_unbounded() {
     let mut offenders = Vec::new();
-    for folder in ["routing-policies/src", "gateway/src", "gateway/wire/src", "engine-replica/src", "engine-replica/core/src"] {
-        offenders.extend(lines_with(&files(folder, &[".rs"]), &["unbounded", "mpsc::channel()"]));
+    for folder in [
+        "routing-policies/src",
+        "gateway/src",
+        "gateway/wire/src",
+        "engine-replica/src",
+        "engine-replica/core/src",
+    ] {
+        offenders.extend(lines_with(
+            &files(folder, &[".rs"]),
+            &["unbounded", "mpsc::channel()"],
+        ));
     }
     none("a queue without a bound", &offenders);
 }
 
 #[test]
 fn nothing_is_left_unfinished_or_switched_off() {
-    let words = ["todo!(", "unimplemented!(", concat!("#[", "ignore"), concat!("should", "_panic"), "dead_code"];
+    let words = [
+        "todo!(",
+        "unimplemented!(",
+        concat!("#[", "ignore"),
+        concat!("should", "_panic"),
+        "dead_code",
+    ];
     let mut offenders = Vec::new();
     for folder in ["routing-policies", "gateway", "engine-replica", "tests"] {
         for file in files(folder, &[".rs"]) {
@@ -124,7 +205,8 @@ fn nothing_is_left_unfinished_or_switched_off() {
             for (i, line) in file.text.lines().enumerate() {
                 let code = line.split("//").next().unwrap_or("");
                 let marks = ["TODO", "FIXME"];
-                if words.iter().any(|w| code.contains(w)) || marks.iter().any(|m| line.contains(m)) {
+                if words.iter().any(|w| code.contains(w)) || marks.iter().any(|m| line.contains(m))
+                {
                     offenders.push(format!("{}:{}: {}", file.path, i + 1, line.trim()));
                 }
             }

@@ -90,6 +90,7 @@ mod tests {
             listen: "0.0.0.0:8080".parse().unwrap(),
             admin_listen: "127.0.0.1:9090".parse().unwrap(),
             replica_bin: None,
+            restart_seconds: 1,
             replica_args: Vec::new(),
         };
         let took = Duration::from_millis(1240);
