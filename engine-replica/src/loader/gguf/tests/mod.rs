@@ -17,9 +17,7 @@ fn open_bytes(bytes: &[u8]) -> Result<Checkpoint, LoadError> {
 
 #[track_caller]
 fn refused(file: &Writer, problems: &[&str]) {
-    let error = open_bytes(&file.bytes())
-        .err()
-        .expect("the file should be refused");
+    let error = open_bytes(&file.bytes()).expect_err("the file should be refused");
     assert_eq!(error.problems(), problems);
 }
 
