@@ -85,12 +85,13 @@ fn check(session: &mut Session, rows: &[Row], stride: usize, longest: usize, tol
 fn check_folder(folder: &str, fixture: &str, tolerance: f32) {
     let weights = loader::open_weights(&fixtures::path(folder)).unwrap();
     let rows = rows(&fixtures::read(fixture));
-    for backend in BACKENDS {
+    // The scalar backend takes half a minute for a long prompt.
+    for (backend, longest) in BACKENDS.into_iter().zip([600, usize::MAX]) {
         check(
             &mut Session::new(&weights, backend),
             &rows,
             1,
-            usize::MAX,
+            longest,
             tolerance,
         );
     }
@@ -98,12 +99,12 @@ fn check_folder(folder: &str, fixture: &str, tolerance: f32) {
 
 #[test]
 fn a_random_qwen3_has_transformers_logits() {
-    check_folder("qwen3-random", "qwen3-random.json", 2e-4);
+    check_folder("qwen3-random", "qwen3-random.json", 1e-4);
 }
 
 #[test]
 fn a_random_llama_in_shards_has_transformers_logits() {
-    check_folder("llama-random", "llama-random.json", 2e-4);
+    check_folder("llama-random", "llama-random.json", 1e-4);
 }
 
 #[test]
@@ -125,14 +126,13 @@ fn smollm2_has_the_logits_of_its_dequantised_weights() {
         &rows,
         stride,
         usize::MAX,
-        2e-3,
+        5e-4,
     );
-    // The scalar backend takes seconds for a long prompt.
     check(
         &mut Session::new(&weights, BACKENDS[0]),
         &rows,
         stride,
         4,
-        2e-3,
+        5e-4,
     );
 }
