@@ -77,7 +77,6 @@ fn missing_bytes(single: &[bool; 256]) -> Vec<String> {
         .filter(|&byte| in_real_text(byte) && !single[usize::from(byte)])
         .collect();
     match missing.as_slice() {
-        few if few.len() <= 32 => Vec::new(),
         [] => Vec::new(),
         [first, ..] => vec![format!(
             "the vocabulary has no token for {} of the bytes that text is made of (0x{first:02X} first); this build \
