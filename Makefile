@@ -34,6 +34,8 @@ check: tools ## formatting and lints
 .PHONY: test
 test: check ## everything: lints, unit, property, golden and system tests (fetches the model and the official client once)
 	cargo build --profile $(PROFILE) --locked --workspace --bins
+	python3 -m unittest discover -q -s tests/load
+	python3 -m unittest discover -q -s tests/load/engine_bench
 	export PINION_TEST_MODEL="$$(deploy/scripts/fetch-smollm2.sh)" PINION_TEST_PYTHON="$$(tests/clients/setup.sh)"; \
 	if cargo nextest --version >/dev/null 2>&1; then \
 		cargo test --profile $(PROFILE) --locked --workspace --doc; \
@@ -43,7 +45,6 @@ test: check ## everything: lints, unit, property, golden and system tests (fetch
 	fi
 
 .PHONY: bench
-bench: tools ## figures beside their peers: the gateway beside nginx, the replica beside llama.cpp
-	cargo build --release --locked --workspace --bins
-	tests/load/run.py perf
-	tests/load/engine_bench/engine_bench.py --model "$$(deploy/scripts/fetch-smollm2.sh)"
+bench: tools ## figures beside their peers: the gateway beside nginx, the replica beside llama.cpp (both need a quiet machine)
+	python3 tests/load/run.py
+	python3 tests/load/engine_bench/engine_bench.py
