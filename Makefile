@@ -33,7 +33,7 @@ check: tools ## formatting and lints
 
 .PHONY: test
 test: check ## everything: lints, unit, property, golden and system tests (fetches the model and the official client once)
-	cargo build --profile $(PROFILE) --locked --workspace --bins
+	cargo build --profile $(PROFILE) --locked --workspace --bins --tests
 	python3 -m unittest discover -q -s tests/load
 	python3 -m unittest discover -q -s tests/load/engine_bench
 	export PINION_TEST_MODEL="$$(deploy/scripts/fetch-smollm2.sh)" PINION_TEST_PYTHON="$$(tests/clients/setup.sh)"; \
