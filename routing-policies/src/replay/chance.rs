@@ -20,7 +20,13 @@ impl Chance {
     /// The place of the least cost; one of them by chance where several are least.
     pub fn least(&mut self, costs: impl IntoIterator<Item = f64> + Clone) -> usize {
         let least = costs.clone().into_iter().fold(f64::INFINITY, f64::min);
-        let places = || costs.clone().into_iter().enumerate().filter(|(_, cost)| *cost <= least);
+        let places = || {
+            costs
+                .clone()
+                .into_iter()
+                .enumerate()
+                .filter(|(_, cost)| *cost <= least)
+        };
         let several = places().count();
         let pick = if several > 1 { self.below(several) } else { 0 };
         places().nth(pick).map_or(0, |(place, _)| place)
@@ -30,13 +36,17 @@ impl Chance {
 /// The replica that `key` prefers among `replicas`: highest random weight.
 #[must_use]
 pub fn rendezvous(key: u64, replicas: usize) -> usize {
-    (0..replicas).max_by_key(|&replica| weight(key, replica)).unwrap_or(0)
+    (0..replicas)
+        .max_by_key(|&replica| weight(key, replica))
+        .unwrap_or(0)
 }
 
 /// How strongly `key` wants `replica`.
 #[must_use]
 pub(super) fn weight(key: u64, replica: usize) -> u64 {
-    mix(mix(key).wrapping_add(replica as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15))
+    mix(mix(key)
+        .wrapping_add(replica as u64)
+        .wrapping_mul(0x9E37_79B9_7F4A_7C15))
 }
 
 fn mix(mut x: u64) -> u64 {

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::lru::Lru;
 use super::trace::Request;
+use crate::placement::{Block, Lru};
 
 /// Fixed part of a first token's time, in seconds.
 pub const OVERHEAD_S: f64 = 0.015;
@@ -56,7 +56,7 @@ pub struct Cluster {
     caches: Vec<Lru>,
     free_s: Vec<f64>,
     in_flight: Vec<u32>,
-    active_blocks: Vec<u64>,
+    active_tokens: Vec<u64>,
     prefill_tokens: Vec<u64>,
     first_tokens: BinaryHeap<Reverse<Event>>,
     ends: BinaryHeap<Reverse<(Event, u64)>>,
@@ -65,15 +65,15 @@ pub struct Cluster {
 impl Cluster {
     /// Cold, idle replicas that prefill `tokens_per_s` tokens a second.
     #[must_use]
-    pub fn new(replicas: usize, cache_blocks: usize, block_tokens: u32, tokens_per_s: f64) -> Self {
+    pub fn new(replicas: usize, cache_tokens: u64, block_tokens: u32, tokens_per_s: f64) -> Self {
         Self {
             now_s: 0.0,
             tokens_per_s,
             block_tokens,
-            caches: vec![Lru::new(cache_blocks); replicas],
+            caches: vec![Lru::new(cache_tokens); replicas],
             free_s: vec![0.0; replicas],
             in_flight: vec![0; replicas],
-            active_blocks: vec![0; replicas],
+            active_tokens: vec![0; replicas],
             prefill_tokens: vec![0; replicas],
             first_tokens: BinaryHeap::new(),
             ends: BinaryHeap::new(),
@@ -90,13 +90,13 @@ impl Cluster {
             self.first_tokens.pop();
             first_token(event);
         }
-        while let Some(&Reverse((event, blocks))) = self.ends.peek() {
+        while let Some(&Reverse((event, tokens))) = self.ends.peek() {
             if event.at_s > now_s {
                 break;
             }
             self.ends.pop();
             self.in_flight[event.replica] -= 1;
-            self.active_blocks[event.replica] -= blocks;
+            self.active_tokens[event.replica] -= tokens;
         }
     }
 
@@ -104,11 +104,10 @@ impl Cluster {
     /// waits would wait behind it anyway.
     pub fn serve(&mut self, replica: usize, place: usize, request: &Request) -> Served {
         let cache = &mut self.caches[replica];
-        let held = cache.held(&request.blocks) as u64 * u64::from(self.block_tokens);
-        let cached_tokens = u32::try_from(held)
+        let cached_tokens = u32::try_from(cache.held_tokens(&request.blocks))
             .unwrap_or(u32::MAX)
             .min(request.prompt_tokens);
-        cache.insert(&request.blocks);
+        cache.insert(&request.blocks, |_, _| ());
         let uncached = request.prompt_tokens - cached_tokens;
         let start_s = self.free_s[replica].max(self.now_s);
         let first_s = start_s + OVERHEAD_S + f64::from(uncached) / self.tokens_per_s;
@@ -121,13 +120,14 @@ impl Cluster {
         self.first_tokens.push(Reverse(event));
         let blocks =
             request.blocks.len() as u64 + u64::from(request.output_tokens / self.block_tokens);
+        let tokens = blocks * u64::from(self.block_tokens);
         let end = Event {
             at_s: first_s + f64::from(request.output_tokens) * SECONDS_PER_OUTPUT_TOKEN,
             ..event
         };
-        self.ends.push(Reverse((end, blocks)));
+        self.ends.push(Reverse((end, tokens)));
         self.in_flight[replica] += 1;
-        self.active_blocks[replica] += blocks;
+        self.active_tokens[replica] += tokens;
         self.prefill_tokens[replica] += u64::from(uncached);
         Served {
             cached_tokens,
@@ -148,7 +148,7 @@ impl Cluster {
     }
 }
 
-/// What a placement may look at. A gateway without telemetry sees the first four; the rest is for baselines whose makers read it from
+/// What a placement may look at. A gateway without telemetry sees the first three; the rest is for baselines whose makers read it from
 /// their engines.
 #[derive(Clone, Copy, Debug)]
 pub struct Sight<'c> {
@@ -168,35 +168,29 @@ impl<'c> Sight<'c> {
         self.cluster.caches.len()
     }
 
-    /// Tokens in a block.
-    #[must_use]
-    pub fn block_tokens(&self) -> u32 {
-        self.cluster.block_tokens
-    }
-
     /// Requests in flight on each replica.
     #[must_use]
     pub fn in_flight(&self) -> &'c [u32] {
         &self.cluster.in_flight
     }
 
-    /// Engine telemetry: blocks that the requests in flight on each replica hold.
+    /// Engine telemetry: tokens of the blocks that the requests in flight on each replica hold.
     #[must_use]
-    pub fn active_blocks(&self) -> &'c [u64] {
-        &self.cluster.active_blocks
+    pub fn active_tokens(&self) -> &'c [u64] {
+        &self.cluster.active_tokens
     }
 
-    /// Engine telemetry: blocks of prefill that wait on `replica`.
+    /// Engine telemetry: tokens of prefill that wait on `replica`.
     #[must_use]
-    pub fn queued_blocks(&self, replica: usize) -> f64 {
+    pub fn queued_tokens(&self, replica: usize) -> f64 {
         let cluster = self.cluster;
         let queue_s = (cluster.free_s[replica] - cluster.now_s).max(0.0);
-        queue_s * cluster.tokens_per_s / f64::from(cluster.block_tokens)
+        queue_s * cluster.tokens_per_s
     }
 
-    /// Engine telemetry: length of the leading run of `blocks` that `replica` holds.
+    /// Engine telemetry: tokens of the leading run of `blocks` that `replica` holds.
     #[must_use]
-    pub fn held_blocks(&self, replica: usize, blocks: &[u64]) -> usize {
-        self.cluster.caches[replica].held(blocks)
+    pub fn held_tokens(&self, replica: usize, blocks: &[Block]) -> u64 {
+        self.cluster.caches[replica].held_tokens(blocks)
     }
 }

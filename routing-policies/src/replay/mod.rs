@@ -10,14 +10,14 @@
 pub mod baseline;
 mod chance;
 mod cluster;
-mod lru;
 mod outcome;
+mod ruled;
 mod trace;
 
 pub use chance::{Chance, rendezvous};
 pub use cluster::{Cluster, Event, OVERHEAD_S, SECONDS_PER_OUTPUT_TOKEN, Served, Sight};
-pub use lru::Lru;
 pub use outcome::{Outcome, pooled_hit};
+pub use ruled::Ruled;
 pub use trace::{Request, arrivals, halves};
 
 /// What is replayed on.
@@ -34,11 +34,11 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Cache of each replica, in whole blocks, at least 1.
+    /// Cache of each replica, in tokens of whole blocks, at least one block.
     #[must_use]
-    pub fn cache_blocks(&self) -> usize {
-        let blocks = self.cache_tokens / u64::from(self.block_tokens);
-        usize::try_from(blocks).unwrap_or(usize::MAX).max(1)
+    pub fn cache_capacity(&self) -> u64 {
+        let block = u64::from(self.block_tokens);
+        (self.cache_tokens / block).max(1) * block
     }
 
     /// Prefill rate of one replica under which `requests` make the offered load, in tokens a second.
@@ -69,7 +69,7 @@ pub trait Placement {
 pub fn run(setup: &Setup, requests: &[Request], placement: &mut dyn Placement) -> Outcome {
     let mut cluster = Cluster::new(
         setup.replicas,
-        setup.cache_blocks(),
+        setup.cache_capacity(),
         setup.block_tokens,
         setup.tokens_per_s(requests),
     );

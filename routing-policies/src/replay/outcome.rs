@@ -1,8 +1,8 @@
 //! What a replay came to.
 
 use super::cluster::Served;
-use super::lru::Lru;
 use super::{Request, Setup};
+use crate::placement::Lru;
 
 /// The measures of one replay.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -13,6 +13,8 @@ pub struct Outcome {
     pub of_pool: f64,
     /// Uncached tokens of the replica that had most of them, over the mean.
     pub imbalance: f64,
+    /// Mean time to first token, in seconds.
+    pub ttft_mean_s: f64,
     /// Half of the requests had their first token within this time, in seconds.
     pub ttft_p50_s: f64,
     /// Nine of ten did.
@@ -39,6 +41,7 @@ impl Outcome {
             hit,
             of_pool: share(hit, pooled_hit(setup, requests)),
             imbalance: share(most, mean),
+            ttft_mean_s: share(ttft.iter().sum(), ttft.len() as f64),
             ttft_p50_s: percentile(&ttft, 50),
             ttft_p90_s: percentile(&ttft, 90),
             ttft_p99_s: percentile(&ttft, 99),
@@ -49,13 +52,12 @@ impl Outcome {
 /// The share of prompt tokens that one LRU cache as large as all replicas' together would have served.
 #[must_use]
 pub fn pooled_hit(setup: &Setup, requests: &[Request]) -> f64 {
-    let mut pool = Lru::new(setup.cache_blocks().saturating_mul(setup.replicas));
+    let mut pool = Lru::new(setup.cache_capacity() * setup.replicas as u64);
     let (mut cached, mut tokens) = (0.0, 0.0);
     for request in requests {
-        let held = pool.held(&request.blocks) as f64 * f64::from(setup.block_tokens);
-        cached += held.min(f64::from(request.prompt_tokens));
+        cached += (pool.held_tokens(&request.blocks) as f64).min(f64::from(request.prompt_tokens));
         tokens += f64::from(request.prompt_tokens);
-        pool.insert(&request.blocks);
+        pool.insert(&request.blocks, |_, _| ());
     }
     share(cached, tokens)
 }

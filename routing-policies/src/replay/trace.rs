@@ -1,7 +1,8 @@
 //! What a trace is made of, and how its recorded times become arrivals.
 
-/// One recorded request. Its blocks are prefix-chained: an id names a block and everything before it, so the leading run of ids that
-/// a cache holds is the prefix that it can reuse.
+use crate::placement::Block;
+
+/// One recorded request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     /// When it arrives, in seconds on the trace's own clock.
@@ -12,8 +13,8 @@ pub struct Request {
     pub output_tokens: u32,
     /// The session that it belongs to.
     pub session: u64,
-    /// The ids of its prompt's blocks, first one first.
-    pub blocks: Vec<u64>,
+    /// Its prompt's blocks, first one first. A last block that is not full counts as full: that is the room it takes.
+    pub blocks: Vec<Block>,
 }
 
 /// Orders `requests` by time, spreads each group that shares one arrival time evenly over the `jitter_s` seconds after it, and

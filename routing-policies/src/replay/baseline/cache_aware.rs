@@ -1,7 +1,8 @@
 //! SGLang's placement: follow the longest match unless the counts of requests are out of balance.
 
 use super::plain::fewest_in_flight;
-use crate::replay::{Chance, Lru, Placement, Request, Setup, Sight};
+use crate::placement::Lru;
+use crate::replay::{Chance, Placement, Request, Setup, Sight};
 
 /// Where in-flight counts differ by more than `absolute` and by more than `relative` times, the fewest in flight; else the longest
 /// match where it covers more than `threshold` of the prompt; else the fewest in flight.
@@ -23,7 +24,7 @@ impl CacheAware {
             threshold,
             absolute,
             relative,
-            believed: vec![Lru::new(usize::MAX); setup.replicas],
+            believed: vec![Lru::new(u64::MAX); setup.replicas],
             chance: Chance::new(seed),
         }
     }
@@ -38,19 +39,22 @@ impl Placement for CacheAware {
         if apart && f64::from(most) > self.relative * f64::from(least) {
             return fewest_in_flight(&mut self.chance, sight);
         }
-        let held: Vec<usize> = self
+        let held: Vec<u64> = self
             .believed
             .iter()
-            .map(|cache| cache.held(&request.blocks))
+            .map(|cache| cache.held_tokens(&request.blocks))
             .collect();
+        let all: u64 = request.blocks.iter().map(|b| u64::from(b.tokens)).sum();
         let best = held.iter().copied().max().unwrap_or(0);
-        if best as f64 > self.threshold * request.blocks.len() as f64 {
-            return self.chance.least(held.iter().map(|&blocks| -(blocks as f64)));
+        if best as f64 > self.threshold * all as f64 {
+            return self
+                .chance
+                .least(held.iter().map(|&tokens| -(tokens as f64)));
         }
         fewest_in_flight(&mut self.chance, sight)
     }
 
     fn routed(&mut self, _: usize, request: &Request, replica: usize) {
-        self.believed[replica].insert(&request.blocks);
+        self.believed[replica].insert(&request.blocks, |_, _| ());
     }
 }

@@ -37,8 +37,8 @@ impl Placement for BoundedHash {
         let in_flight = sight.in_flight();
         let all: u32 = in_flight.iter().sum();
         let limit = (BOUND * f64::from(all + 1) / in_flight.len() as f64).max(1.0);
-        let root = request.blocks.iter().take(PREFIX_BLOCKS).last();
-        let key = root.copied().unwrap_or(request.session);
+        let root = request.blocks.iter().take(PREFIX_BLOCKS).next_back();
+        let key = root.map_or(request.session, |block| block.key);
         let mut order: Vec<usize> = (0..in_flight.len()).collect();
         order.sort_by_key(|&replica| Reverse(weight(key, replica)));
         let within = |replica: &usize| f64::from(in_flight[*replica] + 1) <= limit;

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use crate::replay::{Chance, Event, Lru, Placement, Request, Served, Setup, Sight};
+use crate::placement::{Block, Lru};
+use crate::replay::{Chance, Event, Placement, Request, Served, Setup, Sight};
 
-/// Cost = blocks sent and not yet seen a first token for + 3 × blocks missing here beyond the hot prefix. Hot is a block that at
+/// Cost = tokens sent and not yet seen a first token for + 3 × tokens missing here beyond the hot prefix. Hot is a block that at
 /// least 5 % of recent requests carry (half-life 1,000 requests).
 #[derive(Debug)]
 pub struct HotSketch {
@@ -27,7 +28,7 @@ impl HotSketch {
     #[must_use]
     pub fn new(setup: &Setup, seed: u64) -> Self {
         Self {
-            believed: vec![Lru::new(setup.cache_blocks()); setup.replicas],
+            believed: vec![Lru::new(setup.cache_capacity()); setup.replicas],
             outstanding: vec![0.0; setup.replicas],
             predicted: HashMap::new(),
             missing: Vec::new(),
@@ -38,9 +39,9 @@ impl HotSketch {
     }
 
     fn heat(&self, block: u64) -> f64 {
-        self.heat
-            .get(&block)
-            .map_or(0.0, |&(heat, at)| heat * ((at - self.requests) / HALF_LIFE).exp2())
+        self.heat.get(&block).map_or(0.0, |&(heat, at)| {
+            heat * ((at - self.requests) / HALF_LIFE).exp2()
+        })
     }
 }
 
@@ -48,14 +49,18 @@ impl Placement for HotSketch {
     fn pick(&mut self, _: usize, request: &Request, _: Sight<'_>) -> usize {
         let blocks = &request.blocks;
         let recent = self.requests.min(HALF_LIFE / std::f64::consts::LN_2);
-        let is_hot = |block: &&u64| self.heat(**block) >= HOT_SHARE * recent;
+        let is_hot = |block: &&Block| self.heat(block.key) >= HOT_SHARE * recent;
         let hot = if self.requests >= WARM_UP {
-            blocks.iter().take_while(is_hot).count()
+            tokens(blocks.iter().take_while(is_hot))
         } else {
             0
         };
-        let held: Vec<usize> = self.believed.iter().map(|cache| cache.held(blocks)).collect();
-        let all = blocks.len();
+        let held: Vec<u64> = self
+            .believed
+            .iter()
+            .map(|cache| cache.held_tokens(blocks))
+            .collect();
+        let all = tokens(blocks.iter());
         self.missing = held.iter().map(|held| (all - held) as f64).collect();
         let costs: Vec<f64> = held
             .iter()
@@ -66,13 +71,13 @@ impl Placement for HotSketch {
     }
 
     fn routed(&mut self, place: usize, request: &Request, replica: usize) {
-        self.believed[replica].insert(&request.blocks);
+        self.believed[replica].insert(&request.blocks, |_, _| ());
         self.predicted.insert(place, self.missing[replica]);
         self.outstanding[replica] += self.missing[replica];
         self.requests += 1.0;
-        for &block in &request.blocks {
-            let heat = self.heat(block) + 1.0;
-            self.heat.insert(block, (heat, self.requests));
+        for block in &request.blocks {
+            let heat = self.heat(block.key) + 1.0;
+            self.heat.insert(block.key, (heat, self.requests));
         }
     }
 
@@ -81,4 +86,8 @@ impl Placement for HotSketch {
             self.outstanding[event.replica] -= predicted;
         }
     }
+}
+
+fn tokens<'b>(blocks: impl Iterator<Item = &'b Block>) -> u64 {
+    blocks.map(|block| u64::from(block.tokens)).sum()
 }
