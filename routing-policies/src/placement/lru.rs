@@ -137,3 +137,6 @@ impl Lru {
         self.newest = slot;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,4 @@
-//! How fast a replica prefills, learned from the times of first tokens.
+//! How fast replicas prefill, learned from the times of first tokens.
 
 /// What a sample still weighs one first token later: about the last hundred count.
 const REMEMBERED: f64 = 0.99;
@@ -17,8 +17,8 @@ pub(super) struct Line {
     pub(super) per_token_s: f64,
 }
 
-/// The line through what a replica's prefills took: least squares over the recent past. Its fixed part is kept apart, or a replica of
-/// short prefills would look slower than one of long ones.
+/// The line through what prefills took: least squares over the recent past of the whole fleet. One replica alone is slow to teach
+/// (a tenth of the requests, and of one kind), and a slower one shows itself by its longer queue.
 #[derive(Clone, Debug)]
 pub(super) struct Pace {
     samples: f64,
@@ -38,7 +38,10 @@ impl Default for Pace {
             tokens_seconds: 0.0,
         };
         for tokens in [0.0, FIRST_GUESS_TOKENS] {
-            pace.add(tokens, FIRST_GUESS.fixed_s + FIRST_GUESS.per_token_s * tokens);
+            pace.add(
+                tokens,
+                FIRST_GUESS.fixed_s + FIRST_GUESS.per_token_s * tokens,
+            );
         }
         pace
     }
@@ -92,7 +95,10 @@ mod tests {
         let line = pace.line();
         let near = |a: f64, b: f64| (a - b).abs() <= 0.01 * b + 1e-4;
         assert!(near(line.fixed_s, expect.0), "{line:?}");
-        assert!(near(line.per_token_s * 1_000.0, expect.1 * 1_000.0), "{line:?}");
+        assert!(
+            near(line.per_token_s * 1_000.0, expect.1 * 1_000.0),
+            "{line:?}"
+        );
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use super::queue::Queue;
 use super::settings::Settings;
 use super::state::{Ask, State};
 use crate::decide::ReplicaView;
@@ -53,7 +54,9 @@ pub fn rank(
 ) -> Vec<Ranked> {
     let held = state.beliefs.held(ask.blocks);
     let charged = charged_tokens(settings, state, ask);
-    let cold = super::queue::Queue::default();
+    let cold = Queue::default();
+    let line = state.pace.line();
+    let mean_s = state.mean_tokens.max(1.0) * line.per_token_s;
     let mut ranked: Vec<Ranked> = replicas
         .iter()
         .filter(|view| view.ready)
@@ -61,10 +64,8 @@ pub fn rank(
             let slot = state.slots.get(&view.id);
             let queue = slot.map_or(&cold, |&slot| &state.queues[slot]);
             let held = slot.map_or(0, |&slot| held[slot]);
-            let per_token_s = queue.line().per_token_s;
-            let wait_s = queue.wait_s(now_s);
-            let prefill_s = charged[held] * per_token_s;
-            let mean_s = state.mean_tokens.max(1.0) * per_token_s;
+            let wait_s = queue.wait_s(line, now_s);
+            let prefill_s = charged[held] * line.per_token_s;
             let home = ask.home.is_none_or(|home| home == view.id);
             let cost = Cost {
                 wait_s,
@@ -102,3 +103,6 @@ fn charged_tokens(settings: &Settings, state: &State, ask: &Ask<'_>) -> Vec<f64>
     }
     charged
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::beliefs::{Beliefs, REPLICAS_MAX};
 use super::block::Block;
 use super::common::Common;
+use super::pace::Pace;
 use super::queue::Queue;
 use crate::key::{PlacementKey, ReplicaId};
 
@@ -48,6 +49,7 @@ pub struct State {
     pub(super) queues: Vec<Queue>,
     pub(super) beliefs: Beliefs,
     pub(super) common: Common,
+    pub(super) pace: Pace,
     pub(super) mean_tokens: f64,
     requests: u32,
 }
@@ -59,6 +61,7 @@ impl Default for State {
             queues: Vec::new(),
             beliefs: Beliefs::default(),
             common: Common::default(),
+            pace: Pace::default(),
             mean_tokens: MEAN_TOKENS_AT_FIRST,
             requests: 0,
         }
@@ -115,7 +118,10 @@ impl State {
     /// The first token of `request` came from `replica`.
     pub fn first_token(&mut self, request: u64, replica: ReplicaId, now_s: f64) {
         if let Some(&slot) = self.slots.get(&replica) {
-            self.queues[slot].first_token(request, now_s);
+            let prefill = self.queues[slot].first_token(request, now_s);
+            if let Some((tokens, seconds)) = prefill {
+                self.pace.add(f64::from(tokens), seconds);
+            }
         }
     }
 

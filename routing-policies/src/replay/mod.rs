@@ -84,3 +84,6 @@ pub fn run(setup: &Setup, requests: &[Request], placement: &mut dyn Placement) -
     }
     Outcome::of(setup, requests, &served, cluster.prefill_tokens())
 }
+
+#[cfg(test)]
+mod tests;
