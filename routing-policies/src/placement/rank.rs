@@ -54,6 +54,7 @@ pub fn rank(
 ) -> Vec<Ranked> {
     let held = state.beliefs.held(ask.blocks);
     let charged = charged_tokens(settings, state, ask);
+    let cached = ask.cached_tokens();
     let cold = Queue::default();
     let line = state.pace.line();
     let mean_s = state.mean_tokens.max(1.0) * line.per_token_s;
@@ -77,7 +78,7 @@ pub fn rank(
             Ranked {
                 replica: view.id,
                 cost,
-                held_tokens: ask.prompt_tokens - ask.uncached(held),
+                held_tokens: cached[held],
             }
         })
         .collect();

@@ -19,8 +19,8 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            crowding: 4.0,
-            in_flight: 0.2,
+            crowding: 2.0,
+            in_flight: 0.1,
             common_share: 0.2,
             stay: 0.0,
         }

@@ -30,14 +30,16 @@ pub struct Ask<'a> {
 }
 
 impl Ask<'_> {
-    /// Tokens left to prefill where the first `held` blocks are cached.
-    pub(super) fn uncached(&self, held: usize) -> u32 {
-        let cached: u64 = self.blocks[..held]
-            .iter()
-            .map(|b| u64::from(b.tokens))
-            .sum();
-        let cached = u32::try_from(cached).unwrap_or(u32::MAX);
-        self.prompt_tokens.saturating_sub(cached)
+    /// Tokens of the prompt that are cached, by the number of leading blocks that a replica holds; never more than the prompt.
+    pub(super) fn cached_tokens(&self) -> Vec<u32> {
+        let mut cached = Vec::with_capacity(self.blocks.len() + 1);
+        let mut tokens = 0_u32;
+        cached.push(tokens);
+        for block in self.blocks {
+            tokens = tokens.saturating_add(block.tokens).min(self.prompt_tokens);
+            cached.push(tokens);
+        }
+        cached
     }
 }
 
@@ -107,12 +109,13 @@ impl State {
             return 0;
         };
         let held = self.beliefs.held(ask.blocks)[slot];
-        let uncached = ask.uncached(held);
+        let cached = ask.cached_tokens()[held];
+        let uncached = ask.prompt_tokens - cached;
         self.beliefs.insert(slot, ask.blocks);
         self.queues[slot].sent(request, uncached, now_s);
         self.requests = (self.requests + 1).min(MEAN_REQUESTS);
         self.mean_tokens += (f64::from(uncached) - self.mean_tokens) / f64::from(self.requests);
-        ask.prompt_tokens - uncached
+        cached
     }
 
     /// The first token of `request` came from `replica`.
