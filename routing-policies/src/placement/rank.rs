@@ -82,13 +82,17 @@ pub fn rank(
             }
         })
         .collect();
-    let order = |r: &Ranked| (Reverse(ask.key.score(r.replica)), r.replica);
+    // Of repetitions the cheapest stays.
+    ranked.sort_by(|a, b| {
+        let ids = a.replica.cmp(&b.replica);
+        ids.then_with(|| a.cost.total_s().total_cmp(&b.cost.total_s()))
+    });
+    ranked.dedup_by_key(|ranked| ranked.replica);
+    let score = |ranked: &Ranked| Reverse(ask.key.score(ranked.replica));
     ranked.sort_by(|a, b| {
         let costs = a.cost.total_s().total_cmp(&b.cost.total_s());
-        costs.then_with(|| order(a).cmp(&order(b)))
+        costs.then_with(|| score(a).cmp(&score(b)))
     });
-    let mut seen = std::collections::BTreeSet::new();
-    ranked.retain(|r| seen.insert(r.replica));
     ranked
 }
 
