@@ -3,11 +3,13 @@
 
 pub mod decide;
 pub mod key;
+pub mod placement;
 pub mod policy;
 pub mod prefix;
 mod problem;
 pub mod reason;
 pub mod rendezvous;
+pub mod replay;
 mod schema;
 pub mod session;
 

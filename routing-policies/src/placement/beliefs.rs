@@ -1,0 +1,136 @@
+//! What each replica is believed to hold: what the gateway has sent there, as long as a cache of that size would keep it.
+
+use std::collections::HashMap;
+
+use super::block::{Block, BlockHash};
+use super::lru::Lru;
+
+/// Replicas that are tracked at once. One bit for each in every block's set, so that one look-up a block serves all replicas.
+pub const REPLICAS_MAX: usize = 256;
+
+const WORDS: usize = REPLICAS_MAX / 64;
+
+/// A set of replicas, by slot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Slots([u64; WORDS]);
+
+impl Slots {
+    fn first(count: usize) -> Self {
+        let mut all = Self::default();
+        for slot in 0..count {
+            all.set(slot, true);
+        }
+        all
+    }
+
+    fn set(&mut self, slot: usize, member: bool) {
+        let bit = 1 << (slot % 64);
+        match member {
+            true => self.0[slot / 64] |= bit,
+            false => self.0[slot / 64] &= !bit,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0 == [0; WORDS]
+    }
+
+    /// Keeps the members that `others` has too; calls `lost` with each that goes.
+    fn keep(&mut self, others: &Self, mut lost: impl FnMut(usize)) {
+        for (word, (mine, theirs)) in self.0.iter_mut().zip(&others.0).enumerate() {
+            let mut gone = *mine & !theirs;
+            *mine &= theirs;
+            while gone != 0 {
+                lost(word * 64 + gone.trailing_zeros() as usize);
+                gone &= gone - 1;
+            }
+        }
+    }
+}
+
+/// One LRU set per replica slot, and over all of them which slots hold a block.
+///
+/// Invariant: `holders` has a block exactly where some slot's set has it, with exactly those slots. Memory is bounded by the sum of the
+/// capacities.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Beliefs {
+    caches: Vec<Lru>,
+    holders: HashMap<u64, Slots, BlockHash>,
+}
+
+impl Beliefs {
+    /// Makes sure of `slot` (below [`REPLICAS_MAX`]) and gives it a capacity in tokens; what it held beyond is forgotten.
+    pub(super) fn size(&mut self, slot: usize, capacity: u64) {
+        while self.caches.len() <= slot {
+            self.caches.push(Lru::new(0));
+        }
+        let holders = &mut self.holders;
+        self.caches[slot].resize(capacity, |key, came| note(holders, slot, key, came));
+    }
+
+    /// The replica in `slot` holds `blocks` now.
+    pub(super) fn insert(&mut self, slot: usize, blocks: &[Block]) {
+        let holders = &mut self.holders;
+        self.caches[slot].insert(blocks, |key, came| note(holders, slot, key, came));
+    }
+
+    /// How many leading blocks of `blocks` each slot holds. One look-up a block, whatever the number of slots.
+    pub(super) fn held(&self, blocks: &[Block]) -> Vec<usize> {
+        let mut held = vec![blocks.len(); self.caches.len()];
+        let mut still = Slots::first(self.caches.len());
+        for (depth, block) in blocks.iter().enumerate() {
+            let holders = self.holders.get(&block.key).copied().unwrap_or_default();
+            still.keep(&holders, |slot| held[slot] = depth);
+            if still.is_empty() {
+                break;
+            }
+        }
+        held
+    }
+}
+
+fn note(holders: &mut HashMap<u64, Slots, BlockHash>, slot: usize, key: u64, came: bool) {
+    let slots = holders.entry(key).or_default();
+    slots.set(slot, came);
+    if slots.is_empty() {
+        holders.remove(&key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn prompt(keys: &[u64]) -> Vec<Block> {
+        let block = |&key| Block { key, tokens: 1 };
+        keys.iter().map(block).collect()
+    }
+
+    proptest! {
+        // Few keys and few slots, so that sharing, eviction and resizing all meet.
+        #[test]
+        fn the_shared_index_agrees_with_each_replicas_own_set(
+            steps in prop::collection::vec((0usize..3, prop::collection::vec(0u64..8, 1..5), 0u64..6), 1..40),
+            ask in prop::collection::vec(0u64..8, 0..6),
+        ) {
+            let mut beliefs = Beliefs::default();
+            (0..3).for_each(|slot| beliefs.size(slot, 4));
+            let mut plain = vec![Lru::new(4); 3];
+            for (slot, keys, size) in steps {
+                beliefs.insert(slot, &prompt(&keys));
+                plain[slot].insert(&prompt(&keys), |_, _| ());
+                if size > 0 {
+                    beliefs.size(slot, size);
+                    plain[slot].resize(size, |_, _| ());
+                }
+                let ask = prompt(&ask);
+                let held: Vec<u64> = beliefs.held(&ask).iter().map(|&n| n as u64).collect();
+                let expect: Vec<u64> = plain.iter().map(|cache| cache.held_tokens(&ask)).collect();
+                prop_assert_eq!(held, expect);
+            }
+            (0..3).for_each(|slot| beliefs.size(slot, 0));
+            prop_assert!(beliefs.holders.is_empty(), "nothing is left behind");
+        }
+    }
+}
