@@ -71,6 +71,8 @@ pub struct Timeouts {
     pub first_byte: Duration,
     /// The silence between two chunks of an answer.
     pub idle: Duration,
+    /// A client that takes nothing of what was sent to it.
+    pub client_stall: Duration,
     /// Answers in flight at shutdown.
     pub drain: Duration,
 }
@@ -102,6 +104,7 @@ impl Default for Timeouts {
             connect: Duration::from_secs(2),
             first_byte: Duration::from_secs(600),
             idle: Duration::from_secs(300),
+            client_stall: Duration::from_secs(120),
             drain: Duration::from_secs(30),
         }
     }
@@ -279,6 +282,7 @@ fn read_timeouts(problems: &mut Problems<'_>, root: &mut Section<'_, '_>) -> Tim
         connect: seconds("connect_seconds", 60, default.connect),
         first_byte: seconds("first_byte_seconds", 86_400, default.first_byte),
         idle: seconds("idle_seconds", 86_400, default.idle),
+        client_stall: seconds("client_stall_seconds", 3600, default.client_stall),
         drain: seconds("drain_seconds", 86_400, default.drain),
     };
     section.finish(problems);

@@ -38,6 +38,8 @@ pub struct Listen<S> {
     pub tasks: Tasks,
     /// How long a client has for its TLS handshake and for each request head.
     pub request_head: Duration,
+    /// How long a client may take nothing of what was sent to it.
+    pub client_stall: Duration,
     /// Connections at one time.
     pub connections_max: usize,
     /// Counts connections.
@@ -112,6 +114,7 @@ where
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY refused");
         }
+        limit_stall(&stream, self.client_stall);
         let Some(tls) = &self.tls else {
             return self.speak(stream).await;
         };
@@ -162,3 +165,17 @@ where
         }
     }
 }
+
+/// Has the kernel close a connection whose peer takes nothing for this long. The kernel keeps the time because it alone
+/// knows what the client has taken: a write that waits for room tells a slow reader from a dead one no better.
+#[cfg(target_os = "linux")]
+fn limit_stall(stream: &TcpStream, stall: Duration) {
+    let stall = u32::try_from(stall.as_millis()).unwrap_or(u32::MAX);
+    if let Err(error) = rustix::net::sockopt::set_tcp_user_timeout(stream, stall) {
+        tracing::debug!(%error, "TCP_USER_TIMEOUT refused");
+    }
+}
+
+/// Other systems keep no such time for a socket.
+#[cfg(not(target_os = "linux"))]
+fn limit_stall(_: &TcpStream, _: Duration) {}

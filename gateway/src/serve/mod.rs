@@ -125,6 +125,7 @@ impl Gateway {
             tls,
             tasks: tasks.clone(),
             request_head: config.timeouts.request_head,
+            client_stall: config.timeouts.client_stall,
             connections_max: config.limits.connections_max,
             metrics: known.metrics.clone(),
         };

@@ -361,6 +361,18 @@ async fn a_bad_start_says_what_is_wrong() {
     .await;
 }
 
+/// Sends a chat request and hands back the connection with nothing read from it.
+async fn ask(running: &Running) -> TcpStream {
+    let mut stream = TcpStream::connect(running.clients).await.unwrap();
+    let body = chat(&["x"]);
+    let length = body.len();
+    let head = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: here\r\ncontent-length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream
+}
+
 #[tokio::test]
 async fn a_client_that_closes_its_socket_stops_its_replica() {
     // RC-108: while the replica is silent, and in the middle of its answer.
@@ -370,13 +382,7 @@ async fn a_client_that_closes_its_socket_stops_its_replica() {
     ] {
         let replica = Scripted::new("a", move |_| steps.clone());
         let running = start(std::slice::from_ref(&replica), |_| {}).await;
-        let mut stream = TcpStream::connect(running.clients).await.unwrap();
-        let body = chat(&["x"]);
-        let length = body.len();
-        let head = format!(
-            "POST /v1/chat/completions HTTP/1.1\r\nhost: here\r\ncontent-length: {length}\r\n\r\n{body}"
-        );
-        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut stream = ask(&running).await;
         if said > 0 {
             let _ = stream.read(&mut [0; 1000]).await.unwrap();
         }
@@ -393,4 +399,27 @@ async fn a_client_that_closes_its_socket_stops_its_replica() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
+}
+
+#[tokio::test]
+async fn a_client_that_never_reads_loses_its_connection() {
+    // More than loopback's buffers on both sides hold.
+    let padding = "x".repeat(64 << 10);
+    let long = format!(r#"{{"choices":[{{"index":0,"delta":{{"content":"{padding}"}}}}]}}"#);
+    let replica = Scripted::new("a", move |_| {
+        let mut steps = vec![stream_head()];
+        steps.extend((0..800).map(|_| event(&long)));
+        steps
+    });
+    let running = start(std::slice::from_ref(&replica), |config| {
+        config.timeouts.client_stall = Duration::from_secs(1);
+    })
+    .await;
+    let stream = ask(&running).await;
+    let asked = tokio::time::Instant::now();
+    while replica.log.lock().unwrap().cancelled == 0 {
+        assert!(asked.elapsed() < Duration::from_secs(20), "still held");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    drop(stream);
 }
