@@ -39,7 +39,9 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli) -> Result<(), AnyError> {
     log_to_stderr(&cli)?;
+    // Clients are served on threads of their own (`serve::threads`); this one has the probes and the operators.
     let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
         .enable_all()
         .build()?;
     runtime.block_on(async {

@@ -17,6 +17,7 @@ use tokio::time::{sleep, timeout};
 use tower::Service;
 
 use super::drain::Tasks;
+use super::threads::Threads;
 use super::tls::Tls;
 use crate::metrics::Metrics;
 
@@ -34,7 +35,7 @@ pub struct Listen<S> {
     pub service: S,
     /// TLS, where configured.
     pub tls: Option<Arc<Tls>>,
-    /// Where connections live.
+    /// The group that connections belong to.
     pub tasks: Tasks,
     /// How long a client has for its TLS handshake and for each request head.
     pub request_head: Duration,
@@ -78,27 +79,35 @@ where
     B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    /// Accepts until the tasks are told to stop; connections go on in tasks of their own.
-    pub async fn run(self, socket: TcpListener) {
+    /// Accepts until the tasks are told to stop; connections go on, each on one of `threads`.
+    pub async fn run(self, socket: TcpListener, threads: Arc<Threads>) {
         let mut stop = self.tasks.stop();
         let room = Arc::new(Semaphore::new(self.connections_max));
         let this = Arc::new(self);
         loop {
             let accepted = async {
                 let permit = room.clone().acquire_owned().await;
-                (socket.accept().await, permit)
+                let accepted = socket.accept().await;
+                (accepted.and_then(|(stream, _)| stream.into_std()), permit)
             };
             let (accepted, permit) = tokio::select! {
                 () = stop.wait() => return,
                 accepted = accepted => accepted,
             };
             match accepted {
-                Ok((stream, _)) => {
+                // The socket leaves this thread's runtime and enters that of the thread that speaks with it.
+                Ok(stream) => {
                     let connection = this.clone();
-                    this.tasks.spawn(async move {
-                        connection.serve(stream).await;
+                    let speak = async move {
+                        match TcpStream::from_std(stream) {
+                            Ok(stream) => connection.serve(stream).await,
+                            Err(error) => {
+                                tracing::warn!(%error, "a connection could not be served")
+                            }
+                        }
                         drop(permit);
-                    });
+                    };
+                    threads.spawn(speak).await;
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");

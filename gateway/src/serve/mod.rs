@@ -3,6 +3,7 @@
 pub mod admin;
 pub mod drain;
 pub mod listen;
+pub mod threads;
 pub mod tls;
 
 use std::future::Future;
@@ -22,6 +23,7 @@ use crate::upstream::probe;
 use admin::Admin;
 use drain::Tasks;
 use listen::Listen;
+use threads::Threads;
 use tls::Tls;
 
 /// A gateway with its ports bound, ready to run.
@@ -120,6 +122,10 @@ impl Gateway {
         if let Some(tls) = &tls {
             tls.watch(&tasks, known.metrics.clone());
         }
+        let threads = match Threads::start(&tasks) {
+            Ok(threads) => Arc::new(threads),
+            Err(error) => return tracing::error!(%error, "no threads to speak with clients"),
+        };
         let listen = Listen {
             service: stack(&config, &known, client),
             tls,
@@ -129,7 +135,7 @@ impl Gateway {
             connections_max: config.limits.connections_max,
             metrics: known.metrics.clone(),
         };
-        tasks.spawn(listen.run(clients));
+        tasks.spawn(listen.run(clients, threads.clone()));
         drop((tasks, admin_tasks));
         shutdown.await;
         let limit = config.timeouts.drain;
@@ -140,6 +146,7 @@ impl Gateway {
         if !clients_end.stop_and_wait(limit).await {
             tracing::warn!("the drain limit passed with answers still in flight; they are cut");
         }
+        drop(threads);
         admin_end
             .stop_and_wait(std::time::Duration::from_secs(1))
             .await;
