@@ -41,6 +41,7 @@ pub struct Metrics {
     session_sources: IntCounterVec,
     failures: IntCounterVec,
     tls_reloads: IntCounterVec,
+    policy_reloads: IntCounterVec,
     connections: IntGauge,
     admitted: IntGauge,
     session_pins: IntGauge,
@@ -154,6 +155,7 @@ impl Metrics {
             session_sources: make.counters("gateway_session_source_total", "Where the identity of a request's session came from.", &["source"]),
             failures: make.counters("gateway_failures_total", "Errors that the gateway itself told a client, by code.", &["code"]),
             tls_reloads: make.counters("gateway_tls_reloads_total", "Certificate reloads by result.", &["result"]),
+            policy_reloads: make.counters("gateway_policy_reloads_total", "Policy reloads by result.", &["result"]),
             connections: make.gauge("gateway_connections", "Client connections open now."),
             admitted: make.gauge("gateway_admitted", "Chat requests admitted and not yet ended."),
             session_pins: make.gauge("gateway_session_pins", "Sessions with a remembered replica."),
@@ -230,6 +232,13 @@ impl Metrics {
     /// Counts a certificate reload.
     pub fn tls_reload(&self, ok: bool) {
         self.tls_reloads
+            .with_label_values(&[if ok { "ok" } else { "kept_old" }])
+            .inc();
+    }
+
+    /// Counts a policy reload.
+    pub fn policy_reload(&self, ok: bool) {
+        self.policy_reloads
             .with_label_values(&[if ok { "ok" } else { "kept_old" }])
             .inc();
     }

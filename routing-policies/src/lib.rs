@@ -18,4 +18,4 @@ pub use key::{PlacementKey, PrefixKey, ReplicaId, SessionKey};
 pub use policy::Policy;
 pub use problem::{Problem, report};
 pub use reason::Reason;
-pub use schema::{DEFAULT_POLICY, compile};
+pub use schema::{Change, DEFAULT_POLICY, changes, compile, fingerprint, json_schema};

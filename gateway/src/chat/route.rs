@@ -131,8 +131,8 @@ fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
             })
             .collect()),
     })?;
-    let policy = known.policy.policy();
-    let decision = decide(policy, &features(known, &call), seen(known, &call), &views);
+    let policy = call.policy.policy();
+    let decision = decide(policy, &features(&call), seen(known, &call), &views);
     let candidates: Vec<Arc<Replica>> = decision
         .candidates
         .iter()
@@ -164,8 +164,8 @@ fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
     })
 }
 
-fn features(known: &Known, call: &ChatCall) -> Features {
-    let infer = known.policy.policy().session.infer;
+fn features(call: &ChatCall) -> Features {
+    let infer = call.policy.policy().session.infer;
     let root = (!call.scan.messages.is_empty()).then(|| call.chain.root());
     let nameless = call.session.is_none() && !(infer && root.is_some());
     // The body is hashed only where it is all there is to go by.
@@ -184,7 +184,7 @@ fn seen(known: &Known, call: &ChatCall) -> Seen {
         .session
         .and_then(|key| known.sessions.get(&key))
         .and_then(id);
-    let prefix = known.policy.policy().session.infer.then(|| {
+    let prefix = call.policy.policy().session.infer.then(|| {
         let (depth, replica) = call
             .chain
             .deepest(|key| known.prefixes.get(&key).and_then(id))?;

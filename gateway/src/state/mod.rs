@@ -9,13 +9,13 @@ pub mod replicas;
 
 use std::time::Duration;
 
-use routing_policies::{PrefixKey, ReplicaId, SessionKey};
+use routing_policies::{Policy, PrefixKey, ReplicaId, SessionKey};
 use serde::Serialize;
 
 use crate::config::Config;
 use crate::metrics::Metrics;
 use memory::Memory;
-use policy::PolicyInUse;
+use policy::{PolicyState, PolicyStore};
 use replicas::Fleet;
 
 /// Prefixes remembered per session pin: a conversation without an id leaves one key per turn.
@@ -29,7 +29,7 @@ pub struct Known {
     /// The ids of the replicas, in the fleet's order.
     pub ids: Vec<ReplicaId>,
     /// The routing policy.
-    pub policy: PolicyInUse,
+    pub policy: PolicyStore,
     /// Named session to the index of its replica.
     pub sessions: Memory<SessionKey>,
     /// Conversation so far to the index of the replica that answered it.
@@ -41,10 +41,8 @@ pub struct Known {
 impl Known {
     /// The state at start: nobody ready, nothing remembered.
     #[must_use]
-    pub fn new(config: &Config, policy: PolicyInUse, metrics: Metrics) -> Self {
-        let session = &policy.policy().session;
-        let ttl = Duration::from_secs(u64::from(session.pin_ttl_seconds));
-        let pins_max = usize::try_from(session.pins_max).unwrap_or(usize::MAX);
+    pub fn new(config: &Config, policy: PolicyStore, metrics: Metrics) -> Self {
+        let room = MemoryRoom::of(policy.current().policy());
         Self {
             fleet: Fleet::new(&config.replicas, &metrics),
             ids: config
@@ -52,17 +50,25 @@ impl Known {
                 .iter()
                 .map(|replica| ReplicaId::of(&replica.name))
                 .collect(),
-            sessions: Memory::new(pins_max, ttl),
-            prefixes: Memory::new(pins_max.saturating_mul(PREFIX_HOMES_PER_PIN), ttl),
+            sessions: Memory::new(room.sessions, room.ttl),
+            prefixes: Memory::new(room.prefixes, room.ttl),
             policy,
             metrics,
         }
     }
 
+    /// Gives the memory of sessions and prefixes the room that a new policy says; what fits stays.
+    pub fn limit_memory(&self, policy: &Policy) {
+        let room = MemoryRoom::of(policy);
+        self.sessions.limit(room.sessions, room.ttl);
+        self.prefixes.limit(room.prefixes, room.ttl);
+    }
+
     /// The state as JSON, for `/state`.
     #[must_use]
     pub fn describe(&self, draining: bool) -> Vec<u8> {
-        let policy = self.policy.policy();
+        let current = self.policy.current();
+        let session = &current.policy().session;
         let replicas = self.fleet.replicas().iter().map(|replica| ReplicaState {
             name: replica.name(),
             address: replica.authority().as_str(),
@@ -80,13 +86,31 @@ impl Known {
             pins: Pins {
                 sessions: self.sessions.len(),
                 prefixes: self.prefixes.len(),
-                sessions_max: policy.session.pins_max,
-                ttl_seconds: policy.session.pin_ttl_seconds,
+                sessions_max: session.pins_max,
+                ttl_seconds: session.pin_ttl_seconds,
             },
-            policy: self.policy.source(),
+            policy: self.policy.describe(),
         };
         // A struct of strings and numbers always serialises.
         serde_json::to_vec_pretty(&state).unwrap_or_default()
+    }
+}
+
+/// How much a policy lets the gateway remember.
+struct MemoryRoom {
+    sessions: usize,
+    prefixes: usize,
+    ttl: Duration,
+}
+
+impl MemoryRoom {
+    fn of(policy: &Policy) -> Self {
+        let sessions = usize::try_from(policy.session.pins_max).unwrap_or(usize::MAX);
+        Self {
+            sessions,
+            prefixes: sessions.saturating_mul(PREFIX_HOMES_PER_PIN),
+            ttl: Duration::from_secs(u64::from(policy.session.pin_ttl_seconds)),
+        }
     }
 }
 
@@ -97,7 +121,7 @@ struct State<'a> {
     replicas: Vec<ReplicaState<'a>>,
     models: String,
     pins: Pins,
-    policy: &'a str,
+    policy: PolicyState,
 }
 
 #[derive(Serialize)]

@@ -9,7 +9,7 @@ use gateway::metrics::Metrics;
 use gateway::reply::ReplyBody;
 use gateway::serve::drain::Tasks;
 use gateway::stack::stack;
-use gateway::state::policy::PolicyInUse;
+use gateway::state::policy::PolicyStore;
 use gateway::state::{Known, models};
 use gateway::upstream::client::Client;
 use http::{HeaderMap, Request, Response};
@@ -80,7 +80,7 @@ impl Fleet {
         let mut config = config(&replicas);
         change(&mut config);
         let (tasks, _) = Tasks::new();
-        let policy = PolicyInUse::load(config.policy.as_deref().map(Path::new)).unwrap();
+        let policy = PolicyStore::load(config.policy.as_deref().map(Path::new)).unwrap();
         let known = Arc::new(Known::new(&config, policy, Metrics::new()));
         let wires = Wires::new(&replicas, tasks.clone());
         let client = Arc::new(Client::new(Box::new(wires), config.timeouts));

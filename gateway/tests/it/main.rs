@@ -11,6 +11,8 @@ mod listener;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
+mod reload;
+#[cfg(test)]
 mod replica;
 #[cfg(test)]
 mod sessions;

@@ -184,5 +184,5 @@ async fn probes_make_replicas_ready_and_learn_their_models() {
     assert!(!a.is_ready() && b.is_ready());
     let state: serde_json::Value = serde_json::from_slice(&fleet.known.describe(false)).unwrap();
     assert_eq!(state["replicas"][1]["instance"], "one");
-    assert_eq!(state["policy"], "built in");
+    assert_eq!(state["policy"]["file"], "built in");
 }

@@ -28,7 +28,13 @@ fn the_default_file_says_what_the_default_policy_is() {
         .replace("= 1000000\n", "= 10\n")
         .replace("\"x-session-id\",", "")
         .replace("\"prompt_cache_key\", ", "")
-        .replace("load_bound = 1.25", "load_bound = 2");
+        .replace("load_bound = 1.25", "load_bound = 2")
+        .replace("block_bytes = 2048", "block_bytes = 512")
+        .replace("cache_tokens = 262144", "cache_tokens = 0x4000")
+        .replace("crowding = 2.0", "crowding = 0.5")
+        .replace("in_flight_weight = 0.1", "in_flight_weight = 1")
+        .replace("common_share = 0.2", "common_share = 0.025")
+        .replace("stay = 0.0", "stay = 1.5");
     let policy = compile("changed.toml", &changed).unwrap();
     let default = Policy::default();
     assert!(!policy.session.agents && !policy.session.infer);
@@ -42,6 +48,66 @@ fn the_default_file_says_what_the_default_policy_is() {
         policy.placement.load_bound,
         LoadBound::from_thousandths(2_000)
     );
+    let prefix = PrefixPolicy {
+        block_bytes: 512,
+        cache_tokens: 16_384,
+    };
+    assert_eq!(policy.prefix, prefix);
+    let settings = Settings {
+        crowding: 0.5,
+        in_flight: 1.0,
+        common_share: 0.025,
+        stay: 1.5,
+    };
+    assert_eq!(policy.placement.settings, settings);
+}
+
+#[test]
+fn the_json_schema_is_current() {
+    expect_test::expect_file!["../../policies/policy.schema.json"].assert_eq(&json_schema());
+}
+
+/// The policy file as JSON, as an editor's checker sees it.
+fn as_json(text: &str) -> serde_json::Value {
+    let table: toml::Table = text.parse().unwrap();
+    serde_json::to_value(table).unwrap()
+}
+
+#[test]
+fn the_json_schema_names_every_key_with_its_default() {
+    let schema: serde_json::Value = serde_json::from_str(&json_schema()).unwrap();
+    let default = as_json(DEFAULT_POLICY);
+    let sections = schema["properties"].as_object().unwrap();
+    assert_eq!(sections.len(), default.as_object().unwrap().len());
+    for (name, section) in sections.iter().filter(|(name, _)| *name != "version") {
+        let keys = section["properties"].as_object().unwrap();
+        let defaults: serde_json::Map<String, serde_json::Value> = keys
+            .iter()
+            .map(|(key, schema)| (key.clone(), schema["default"].clone()))
+            .collect();
+        assert_eq!(default[name].as_object(), Some(&defaults), "{name}");
+    }
+}
+
+#[test]
+fn changes_name_the_keys_that_differ() {
+    let old = Policy::default();
+    assert_eq!(changes(&old, &old), []);
+    let new = "version = 1\n[session]\nagents = false\n[placement]\nstay = 1\n";
+    let changed: Vec<String> = changes(&old, &compile("new.toml", new).unwrap())
+        .iter()
+        .map(|change| format!("{} {} {}", change.key, change.old, change.new))
+        .collect();
+    assert_eq!(
+        changed,
+        ["session.agents true false", "placement.stay 0.0 1.0"]
+    );
+}
+
+#[test]
+fn a_fingerprint_is_the_texts_own() {
+    assert_eq!(fingerprint("version = 1"), fingerprint("version = 1"));
+    assert_ne!(fingerprint("version = 1"), fingerprint("version = 1\n"));
 }
 
 #[test]
@@ -67,6 +133,13 @@ pins_max = 1.5
 
 [placement]
 load_bound = 0.7
+crowding = -1
+common_share = 0
+in_flight = 0.1
+
+[prefix]
+block_bytes = 100
+cache_tokens = 1e6
 
 [zebra]
 "#,
@@ -85,8 +158,13 @@ load_bound = 0.7
             acme.toml:8:19: `session.pin_ttl_seconds` is `0`, expected a whole number of seconds from 1 to 31536000
             acme.toml:9:12: `session.pins_max` is `1.5`, expected a whole number of pins from 1 to 100000000
             acme.toml:12:14: `placement.load_bound` is `0.7`, expected a number from 1.0 to 100.0 with at most three decimals
-            acme.toml:14:2: unknown key `zebra`; expected one of `version`, `session`, `placement`
-            15 problems in 1 file; the gateway would keep its running policy
+            acme.toml:13:12: `placement.crowding` is `-1`, expected a number from 0.0 to 100.0 with at most three decimals
+            acme.toml:14:16: `placement.common_share` is `0`, expected a number from 0.001 to 1.0 with at most three decimals
+            acme.toml:15:1: unknown key `placement.in_flight`; expected one of `load_bound`, `crowding`, `in_flight_weight`, `common_share`, `stay`
+            acme.toml:18:15: `prefix.block_bytes` is `100`, expected a whole number of bytes from 256 to 4096
+            acme.toml:19:16: `prefix.cache_tokens` is `1e6`, expected a whole number of tokens from 1024 to 1000000000
+            acme.toml:21:2: unknown key `zebra`; expected one of `version`, `session`, `prefix`, `placement`
+            20 problems in 1 file; the gateway would keep its running policy
         "#]],
     );
 }
