@@ -90,6 +90,10 @@ pub enum PolicyCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Say where a request would go and why: what each replica would cost, part by part.
+    ///
+    /// Costs are in milliseconds at the pace that a gateway takes for granted as it starts: 10,000 tokens a second.
+    Explain(Explain),
     /// Say what a new policy would change: keys, sessions that would move, hits and times on a recorded trace.
     Diff {
         /// The policy that runs.
@@ -100,6 +104,43 @@ pub enum PolicyCommand {
         #[command(flatten)]
         setup: ReplaySetup,
     },
+}
+
+/// The options of `policy explain`.
+#[derive(Clone, Debug, Args)]
+pub struct Explain {
+    /// The body of a chat completion request.
+    #[arg(long, value_name = "FILE")]
+    pub request: PathBuf,
+    /// A header that comes with it, as `name: value`; may be given several times.
+    #[arg(long = "header", value_name = "HEADER", value_parser = header)]
+    pub headers: Vec<(String, String)>,
+    /// The policy; the built-in one where none is named.
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// The fleet, as a gateway prints it at /state on its admin address.
+    #[arg(long, value_name = "FILE")]
+    pub state: Option<PathBuf>,
+    /// Without --state: this many idle replicas, called replica-0 and so on.
+    #[arg(long, value_name = "N", default_value_t = 4, conflicts_with = "state", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub replicas: u16,
+    /// An earlier request, as `REPLICA=FILE`, that this replica has answered; it came with the same headers. May be given several times.
+    #[arg(long, value_name = "REPLICA=FILE", value_parser = seen)]
+    pub seen: Vec<(String, PathBuf)>,
+}
+
+fn header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text
+        .split_once(':')
+        .ok_or("expected `name: value`, such as `x-session-id: abc`")?;
+    Ok((name.trim().to_ascii_lowercase(), value.trim().to_owned()))
+}
+
+fn seen(text: &str) -> Result<(String, PathBuf), String> {
+    let (replica, file) = text
+        .split_once('=')
+        .ok_or("expected `REPLICA=FILE`, such as `replica-0=turn-1.json`")?;
+    Ok((replica.to_owned(), file.into()))
 }
 
 /// A recorded trace and what it is replayed on.

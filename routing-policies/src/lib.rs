@@ -2,6 +2,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod decide;
+pub mod explain;
 pub mod key;
 pub mod placement;
 pub mod policy;

@@ -2,6 +2,7 @@
 //! come to is worked out in the pure crate.
 
 mod diff;
+mod explain;
 mod files;
 mod replay;
 mod table;
@@ -27,6 +28,7 @@ pub fn run(command: PolicyCommand) -> Result<String, String> {
             setup,
             json,
         } => replay::run(&policies, &setup, json),
+        PolicyCommand::Explain(options) => explain::run(&options),
         PolicyCommand::Diff { old, new, setup } => diff::run(&old, &new, &setup),
     }
 }

@@ -239,3 +239,118 @@ fn impossible_numbers_are_refused_as_they_are_typed() {
         assert!(Cli::try_parse_from(line).is_err(), "{option}");
     }
 }
+
+const TURN_1: &str = r#"{"model":"m","messages":[{"role":"user","content":"Which replica?"}]}"#;
+const TURN_2: &str = r#"{"model":"m","messages":[{"role":"user","content":"Which replica?"},{"role":"assistant","content":"This one."},{"role":"user","content":"Why?"}]}"#;
+const STATE: &str = r#"{"draining":false,"replicas":[
+    {"name":"a","address":"a:1","ready":true,"in_flight":3},
+    {"name":"b","address":"b:1","ready":true,"in_flight":0},
+    {"name":"c","address":"c:1","ready":false,"in_flight":0}],"pins":{}}"#;
+
+#[test]
+fn explain_tells_what_each_replica_would_cost_and_why() {
+    let (folder, [one, two, state]) = files([
+        ("1.json", TURN_1),
+        ("2.json", TURN_2),
+        ("state.json", STATE),
+    ]);
+    let seen = format!("a={}", text(&one));
+    let named = ["--header", "X-Session-Id: s"];
+    let asked = [
+        "explain",
+        "--request",
+        text(&two),
+        "--state",
+        text(&state),
+        "--seen",
+        &seen,
+    ];
+    check(
+        folder.path(),
+        &[&asked[..], &named[..]].concat(),
+        &expect![[r#"
+            session: named by a header
+            pin: a
+            seen before: the first 1 of 3 messages, at a
+            prompt: about 30 tokens
+            goes to: a
+            reason: pin_held, the session is pinned to this replica, and it is ready
+
+            | replica | holds tokens | wait ms | prefill ms | crowding ms | in flight ms | leave ms | total ms |
+            |---------|-------------:|--------:|-----------:|------------:|-------------:|---------:|---------:|
+            | a       |           11 |     0.0 |        1.9 |         3.3 |          0.3 |      0.0 |      5.5 |
+            | b       |            0 |     0.0 |        3.0 |         8.2 |          0.0 |      0.0 |     11.2 |
+
+            not ready: c
+        "#]],
+    );
+    check(folder.path(), &asked, &expect![[r#"
+        session: not named; recognised by what it says
+        pin: none
+        seen before: the first 1 of 3 messages, at a
+        prompt: about 30 tokens
+        goes to: a
+        reason: prefix_seen, this replica served the start of this conversation
+
+        | replica | holds tokens | wait ms | prefill ms | crowding ms | in flight ms | leave ms | total ms |
+        |---------|-------------:|--------:|-----------:|------------:|-------------:|---------:|---------:|
+        | a       |           11 |     0.0 |        1.9 |         3.3 |          0.3 |      0.0 |      5.5 |
+        | b       |            0 |     0.0 |        3.0 |         8.2 |          0.0 |      0.0 |     11.2 |
+
+        not ready: c
+    "#]]);
+    check(
+        folder.path(),
+        &["explain", "--request", text(&one), "--replicas", "2"],
+        &expect![[r#"
+            session: not named; recognised by what it says
+            pin: none
+            seen before: nothing
+            prompt: about 11 tokens
+            goes to: replica-0
+            reason: prefix_home, a new conversation, on the replica that its first messages lead to
+
+            | replica   | holds tokens | wait ms | prefill ms | crowding ms | in flight ms | leave ms | total ms |
+            |-----------|-------------:|--------:|-----------:|------------:|-------------:|---------:|---------:|
+            | replica-0 |            0 |     0.0 |        1.1 |         0.0 |          0.0 |      0.0 |      1.1 |
+            | replica-1 |            0 |     0.0 |        1.1 |         0.0 |          0.0 |      0.0 |      1.1 |
+        "#]],
+    );
+}
+
+#[test]
+fn explain_says_what_it_cannot_use() {
+    let (folder, [one, state, broken]) = files([
+        ("1.json", TURN_1),
+        ("state.json", STATE),
+        ("broken.json", "{"),
+    ]);
+    let seen = format!("d={}", text(&one));
+    let state = ["--state", text(&state)];
+    let request = ["explain", "--request", text(&one)];
+    check(
+        folder.path(),
+        &[&request[..], &state[..], &["--seen", &seen]].concat(),
+        &expect![[r#"
+            failed: --seen d=1.json: no replica is called so; here are a, b, c
+        "#]],
+    );
+    check(
+        folder.path(),
+        &["explain", "--request", text(&broken)],
+        &expect![[r#"
+            failed: broken.json: at byte 1: expected a key in double quotes; expected the body of a chat completion request
+        "#]],
+    );
+    check(
+        folder.path(),
+        &[&request[..], &["--state", text(&broken)]].concat(),
+        &expect![[r#"
+            failed: broken.json: EOF while parsing an object at line 1 column 1; expected what a gateway prints at /state on its admin address
+        "#]],
+    );
+    for wrong in [["--header", "no colon"], ["--seen", "no-file"]] {
+        let line = ["gateway", "policy"].iter().chain(&request).chain(&wrong);
+        assert!(Cli::try_parse_from(line).is_err(), "{wrong:?}");
+    }
+}
