@@ -49,12 +49,12 @@ fn run(cli: Cli) -> Result<(), AnyError> {
             Command::Serve { config } => {
                 let config = Config::load(&config)?;
                 let gateway = Gateway::bind(config).await?;
+                reload_on_hangup(gateway.known())?;
                 tracing::info!(
                     clients = %gateway.client_address()?,
                     operators = %gateway.admin_address()?,
                     "serving"
                 );
-                reload_on_hangup(gateway.known())?;
                 gateway.run(asked_to_stop()?).await;
                 Ok(())
             }

@@ -284,7 +284,10 @@ fn explain_tells_what_each_replica_would_cost_and_why() {
             not ready: c
         "#]],
     );
-    check(folder.path(), &asked, &expect![[r#"
+    check(
+        folder.path(),
+        &asked,
+        &expect![[r#"
         session: not named; recognised by what it says
         pin: none
         seen before: the first 1 of 3 messages, at a
@@ -298,7 +301,8 @@ fn explain_tells_what_each_replica_would_cost_and_why() {
         | b       |            0 |     0.0 |        3.0 |         8.2 |          0.0 |      0.0 |     11.2 |
 
         not ready: c
-    "#]]);
+    "#]],
+    );
     check(
         folder.path(),
         &["explain", "--request", text(&one), "--replicas", "2"],

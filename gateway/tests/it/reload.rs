@@ -1,7 +1,11 @@
 //! A policy file that changes under a running gateway: taken up whole, or not at all.
 
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::fleet::chat;
 use crate::listener::{Running, start};
@@ -124,4 +128,31 @@ async fn a_request_keeps_the_policy_that_it_began_with() {
     assert_eq!(kept.policy().session.pins_max, 1_000_000);
     let current = running.known.policy.current();
     assert_eq!(current.policy().session.pins_max, 5);
+}
+
+#[test]
+fn a_hangup_has_the_file_read_again_and_ends_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("policy.toml"), FIRST).unwrap();
+    let config = folder.path().join("gateway.toml");
+    let text = "listen = \"127.0.0.1:0\"\nadmin_listen = \"127.0.0.1:0\"\npolicy = \"policy.toml\"\n[[replicas]]\nname = \"a\"\nurl = \"http://127.0.0.1:1\"\n";
+    std::fs::write(&config, text).unwrap();
+    let mut gateway = Command::new(env!("CARGO_BIN_EXE_gateway"))
+        .args(["serve", "--config"])
+        .arg(&config)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pid = Pid::from_child(&gateway);
+    let mut lines = BufReader::new(gateway.stderr.take().unwrap()).lines();
+    let mut said = |words: &str| lines.any(|line| line.unwrap().contains(words));
+    assert!(said("serving"));
+    // The file has not changed, so it is the signal that has it read.
+    for _ in 0..2 {
+        kill_process(pid, Signal::HUP).unwrap();
+        assert!(said("new policy in use"));
+    }
+    kill_process(pid, Signal::TERM).unwrap();
+    assert!(said("draining"));
+    assert!(gateway.wait().unwrap().success());
 }
