@@ -2,7 +2,9 @@
 #![doc = include_str!("../README.md")]
 
 pub mod decide;
+pub mod estimate;
 pub mod key;
+pub mod ledger;
 pub mod placement;
 pub mod policy;
 pub mod prefix;

@@ -1,10 +1,14 @@
 //! A policy as the gateway runs it: checked, complete, ready to decide with.
 
+use crate::placement::Settings;
+
 /// Everything that a policy file says. Made by [`crate::compile`], or the default.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct Policy {
     /// How a session is recognised, and how long its pin lasts.
     pub session: SessionPolicy,
+    /// What is remembered of the prompts that each replica has seen.
+    pub prefix: PrefixPolicy,
     /// Where a session goes that has no pin.
     pub placement: PlacementPolicy,
 }
@@ -27,9 +31,20 @@ pub struct SessionPolicy {
     pub pins_max: u32,
 }
 
-/// The section `[placement]`.
+/// The section `[prefix]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PrefixPolicy {
+    /// Bytes of a request per remembered block.
+    pub block_bytes: u32,
+    /// Tokens that a replica's prefix cache holds, where the replica does not say.
+    pub cache_tokens: u32,
+}
+
+/// The section `[placement]`.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlacementPolicy {
+    /// What the cost of each replica weighs by.
+    pub settings: Settings,
     /// How far above the mean a replica may be loaded and still take a new session.
     pub load_bound: LoadBound,
 }
@@ -100,9 +115,19 @@ impl Default for SessionPolicy {
     }
 }
 
+impl Default for PrefixPolicy {
+    fn default() -> Self {
+        Self {
+            block_bytes: 2_048,
+            cache_tokens: 262_144,
+        }
+    }
+}
+
 impl Default for PlacementPolicy {
     fn default() -> Self {
         Self {
+            settings: Settings::default(),
             load_bound: LoadBound::from_thousandths(1_250),
         }
     }

@@ -31,6 +31,7 @@ pub fn compile(file_name: &str, text: &str) -> Result<Policy, Vec<Problem>> {
     let policy = Policy {
         session: session(&mut reader, &root),
         placement: placement(&mut reader, &root),
+        ..Policy::default()
     };
     for error in &syntax {
         let at = error.span().map_or(0, |span| span.start);
@@ -98,6 +99,7 @@ fn placement(reader: &mut Reader<'_>, root: &Section<'_>) -> PlacementPolicy {
     );
     PlacementPolicy {
         load_bound: bound.map_or(default.load_bound, LoadBound::from_thousandths),
+        ..default
     }
 }
 
