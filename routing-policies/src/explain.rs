@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::decide::{Features, PrefixSeen, ReplicaView, Seen, decide};
 use crate::key::{PlacementKey, PrefixKey, ReplicaId, SessionKey};
-use crate::placement::{Ask, Block, Ranked, State, rank};
+use crate::placement::{Block, Ranked, State};
 use crate::policy::Policy;
 use crate::prefix::Chain;
 use crate::reason::Reason;
@@ -56,7 +56,7 @@ impl Remembered {
 
     /// `replica` has answered `turn`.
     pub fn answered(&mut self, policy: &Policy, turn: &Turn, replica: ReplicaId) {
-        let ask = self.ask(policy, turn);
+        let ask = features(turn).ask(policy, self.seen(policy, turn));
         let request = self.requests;
         let _believed = self.state.sent(request, replica, &ask, 0.0);
         // It was not timed, so it must not teach how fast replicas are.
@@ -73,30 +73,13 @@ impl Remembered {
     /// Where `turn` would go among `replicas`.
     #[must_use]
     pub fn explain(&self, policy: &Policy, turn: &Turn, replicas: &[ReplicaView]) -> Explanation {
-        let features = features(turn);
-        let ask = self.ask(policy, turn);
-        let ranked = rank(&policy.placement.settings, &self.state, &ask, replicas, 0.0);
-        let decision = decide(policy, &features, self.seen(policy, turn), replicas);
-        let cost = |id: &ReplicaId| ranked.iter().find(|ranked| ranked.replica == *id).copied();
-        Explanation {
-            order: decision.candidates.iter().filter_map(cost).collect(),
-            reason: decision.reason,
-            pin: self.pin(turn),
-            prefix: self.deepest(policy, turn),
-        }
-    }
-
-    fn ask<'t>(&self, policy: &Policy, turn: &'t Turn) -> Ask<'t> {
         let seen = self.seen(policy, turn);
-        let later_turn = seen.prefix.filter(|prefix| !prefix.whole);
-        Ask {
-            prompt_tokens: turn.prompt_tokens,
-            blocks: &turn.blocks,
-            new_conversation: seen.pin.is_none() && seen.prefix.is_none(),
-            home: seen.pin.or(later_turn.map(|prefix| prefix.replica)),
-            key: turn
-                .session
-                .map_or(turn.chain.root().into(), PlacementKey::from),
+        let decision = decide(policy, &features(turn), seen, &self.state, replicas, 0.0);
+        Explanation {
+            order: decision.candidates,
+            reason: decision.reason,
+            pin: seen.pin,
+            prefix: self.deepest(policy, turn),
         }
     }
 
@@ -123,11 +106,13 @@ impl Remembered {
     }
 }
 
-fn features(turn: &Turn) -> Features {
+fn features(turn: &Turn) -> Features<'_> {
     Features {
         session: turn.session,
         root: (!turn.chain.keys().is_empty()).then(|| turn.chain.root()),
         body: PlacementKey::of_body(b""),
+        prompt_tokens: turn.prompt_tokens,
+        blocks: &turn.blocks,
     }
 }
 

@@ -2,8 +2,10 @@
 #![doc = include_str!("../README.md")]
 
 pub mod decide;
+pub mod estimate;
 pub mod explain;
 pub mod key;
+pub mod ledger;
 pub mod placement;
 pub mod policy;
 pub mod prefix;

@@ -41,50 +41,10 @@ pub struct PrefixPolicy {
 }
 
 /// The section `[placement]`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PlacementPolicy {
     /// What the cost of each replica weighs by.
     pub settings: Settings,
-    /// How far above the mean a replica may be loaded and still take a new session.
-    pub load_bound: LoadBound,
-}
-
-/// A multiple of the mean load, at least 1, in thousandths: whole numbers decide alike on every host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LoadBound(u32);
-
-impl LoadBound {
-    /// The least bound, 1.0: nobody above the mean takes a new session.
-    pub const MIN: Self = Self(1_000);
-    /// The greatest bound, 100.0.
-    pub const MAX: Self = Self(100_000);
-
-    /// The bound in thousandths.
-    #[must_use]
-    pub const fn get(self) -> u32 {
-        self.0
-    }
-
-    /// A bound in thousandths, moved into the allowed range.
-    #[must_use]
-    pub const fn from_thousandths(thousandths: u32) -> Self {
-        if thousandths < Self::MIN.0 {
-            Self::MIN
-        } else if thousandths > Self::MAX.0 {
-            Self::MAX
-        } else {
-            Self(thousandths)
-        }
-    }
-
-    /// Most requests in flight on one replica, the new one among them, when `in_flight` requests run on `replicas` replicas:
-    /// the bound times the mean that the new request makes, rounded up. Some replica is always within it.
-    #[must_use]
-    pub fn capacity(self, in_flight: u64, replicas: u64) -> u64 {
-        let total = u128::from(in_flight) + 1;
-        let capacity = (u128::from(self.0) * total).div_ceil(1_000 * u128::from(replicas.max(1)));
-        u64::try_from(capacity).unwrap_or(u64::MAX)
-    }
 }
 
 impl Default for SessionPolicy {
@@ -123,15 +83,3 @@ impl Default for PrefixPolicy {
         }
     }
 }
-
-impl Default for PlacementPolicy {
-    fn default() -> Self {
-        Self {
-            settings: Settings::default(),
-            load_bound: LoadBound::from_thousandths(1_250),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests;

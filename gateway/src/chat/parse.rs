@@ -191,7 +191,9 @@ fn understand(
         is_user: message.role == Role::User,
     });
     let tools = scan.tools.clone().map_or(&b""[..], |span| &body[span]);
-    let chain = prefix::chain(TENANT, model, scan.cache_salt.as_deref(), tools, messages);
+    let block_bytes = policy.policy().prefix.block_bytes;
+    let salt = scan.cache_salt.as_deref();
+    let chain = prefix::chain(TENANT, model, salt, tools, messages, block_bytes);
     let session = session.map(|(key, _)| key);
     Ok(ChatCall {
         uri,

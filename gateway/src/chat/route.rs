@@ -6,9 +6,10 @@ use std::task::{Context, Poll};
 use chat_wire::splice::Edits;
 use http::Response;
 use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, EXPECT, HOST};
+use routing_policies::estimate::ModelKey;
+use routing_policies::ledger::Circumstances;
 use routing_policies::{
-    Features, PinAction, PlacementKey, PrefixKey, PrefixSeen, Reason, ReplicaView, Seen,
-    SessionKey, decide,
+    Features, PinAction, PlacementKey, PrefixKey, PrefixSeen, Reason, ReplicaView, Seen, SessionKey,
 };
 use tower::{Layer, Service};
 
@@ -20,6 +21,7 @@ use crate::layers::observe::Record;
 use crate::reply::ReplyBody;
 use crate::state::Known;
 use crate::state::replicas::Replica;
+use crate::state::sent::Placed;
 use crate::upstream::client::UpstreamCall;
 
 /// Replicas that one request is tried at. More would turn a request that brings its replica down into an outage.
@@ -34,6 +36,8 @@ pub struct RoutedCall {
     pub candidates: Vec<Arc<Replica>>,
     /// Why the first is the first.
     pub reason: Reason,
+    /// How it was placed.
+    pub placed: Arc<Placed>,
     /// What to remember once one has answered.
     pub remember: Remember,
     /// What the client expects of a stream.
@@ -113,32 +117,54 @@ where
     }
 }
 
-fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
+/// The fleet as a request for `model` sees it.
+fn views(known: &Known, model: Option<&str>) -> Result<Vec<ReplicaView>, Failure> {
     let replicas = known.fleet.replicas();
-    let model = call.scan.model.as_deref();
-    let views: Vec<ReplicaView> = known.fleet.with_models(|models| match model {
+    known.fleet.with_models(|models| match model {
         Some(model) if models.is_unknown(model) => Err(Failure::ModelNotFound {
             model: model.to_owned(),
             known: models.names(),
         }),
         _ => Ok(replicas
             .iter()
-            .zip(&known.ids)
-            .map(|(replica, id)| ReplicaView {
-                id: *id,
+            .map(|replica| ReplicaView {
+                id: replica.id(),
                 ready: replica.is_ready() && models.may_serve(replica.index(), model),
                 in_flight: u32::try_from(replica.in_flight()).unwrap_or(u32::MAX),
             })
             .collect()),
-    })?;
+    })
+}
+
+fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
+    let replicas = known.fleet.replicas();
+    let views = views(known, call.scan.model.as_deref())?;
     let policy = call.policy.policy();
-    let decision = decide(policy, &features(&call), seen(known, &call), &views);
+    let model = ModelKey::of(call.scan.model.as_deref().unwrap_or_default());
+    let bytes_per_token = known.beliefs.bytes_per_token(model);
+    let blocks = call.chain.blocks(bytes_per_token);
+    let prompt_tokens = call.chain.tokens(bytes_per_token);
+    let features = Features {
+        prompt_tokens,
+        blocks: &blocks,
+        ..features(&call)
+    };
+    let past = past(known, &call);
+    let decision = known.beliefs.decide(policy, &features, past.seen, &views);
+    let ask = features.ask(policy, past.seen);
+    let (new_conversation, home, key) = (ask.new_conversation, ask.home, ask.key);
+    // What the policy places by load alone is no belief either.
+    let blocks = if ask.blocks.is_empty() {
+        Vec::new()
+    } else {
+        blocks
+    };
     let candidates: Vec<Arc<Replica>> = decision
         .candidates
         .iter()
         .take(CANDIDATES_MAX)
-        .filter_map(|id| known.ids.iter().position(|known| known == id))
-        .map(|index| replicas[index].clone())
+        .filter_map(|ranked| replicas.iter().find(|r| r.id() == ranked.replica))
+        .cloned()
         .collect();
     let Some(first) = candidates.first() else {
         known.metrics.no_candidate(decision.reason);
@@ -154,17 +180,35 @@ fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
         answers: call.scan.n.unwrap_or(1).max(1),
     };
     let record = call.record.clone();
+    let placed = Placed {
+        model,
+        bytes: call.chain.bytes(),
+        prompt_tokens,
+        blocks,
+        new_conversation,
+        home,
+        key,
+        circumstances: Circumstances {
+            reason: decision.reason,
+            failed_over: false,
+            restarted: past.lost && past.seen == Seen::default(),
+            changed: call.session.is_some()
+                && past.seen.pin.is_some()
+                && past.seen.prefix.is_none(),
+        },
+    };
     Ok(RoutedCall {
         call: upstream_call(call, stream),
         candidates,
         reason: decision.reason,
+        placed: Arc::new(placed),
         remember,
         stream,
         record,
     })
 }
 
-fn features(call: &ChatCall) -> Features {
+fn features(call: &ChatCall) -> Features<'static> {
     let infer = call.policy.policy().session.infer;
     let root = (!call.scan.messages.is_empty()).then(|| call.chain.root());
     let nameless = call.session.is_none() && !(infer && root.is_some());
@@ -174,28 +218,39 @@ fn features(call: &ChatCall) -> Features {
         session: call.session,
         root,
         body,
+        prompt_tokens: 0,
+        blocks: &[],
     }
 }
 
+/// What is remembered of a request's past.
+struct Past {
+    seen: Seen,
+    /// Something was remembered, but of a replica that was restarted since.
+    lost: bool,
+}
+
 /// What is remembered of this session and this conversation.
-fn seen(known: &Known, call: &ChatCall) -> Seen {
-    let id = |index: u16| known.ids.get(usize::from(index)).copied();
-    let pin = call
-        .session
-        .and_then(|key| known.sessions.get(&key))
-        .and_then(id);
-    let prefix = call.policy.policy().session.infer.then(|| {
-        let (depth, replica) = call
-            .chain
-            .deepest(|key| known.prefixes.get(&key).and_then(id))?;
+fn past(known: &Known, call: &ChatCall) -> Past {
+    let mut lost = false;
+    let mut held = |dated| {
+        let (replica, kept) = known.recall(dated)?;
+        lost |= !kept;
+        kept.then_some(replica)
+    };
+    let pin = call.session.and_then(|key| known.sessions.get_dated(&key));
+    let pin = pin.and_then(&mut held);
+    let infer = call.policy.policy().session.infer;
+    let deepest = infer.then(|| call.chain.deepest(|key| known.prefixes.get_dated(&key)));
+    let prefix = deepest.flatten().and_then(|(depth, dated)| {
         Some(PrefixSeen {
-            replica,
+            replica: held(dated)?,
             whole: depth == call.chain.keys().len(),
         })
     });
-    Seen {
-        pin,
-        prefix: prefix.flatten(),
+    Past {
+        seen: Seen { pin, prefix },
+        lost,
     }
 }
 

@@ -6,7 +6,7 @@ use chat_wire::JsonPath;
 use chat_wire::role::Role;
 use chat_wire::scan;
 use routing_policies::explain::{Explanation, Remembered, Turn};
-use routing_policies::placement::{Block, Ranked};
+use routing_policies::placement::Ranked;
 use routing_policies::prefix::{Message, chain};
 use routing_policies::session::{SessionSource, identify};
 use routing_policies::{Policy, ReplicaId, ReplicaView};
@@ -16,7 +16,7 @@ use super::table::table;
 use crate::cli::Explain;
 
 /// Bytes of a request per token, before a model's own ratio is known.
-const BYTES_PER_TOKEN: u32 = 4;
+const BYTES_PER_TOKEN: f64 = 4.0;
 const MS_PER_S: f64 = 1_000.0;
 
 /// What `/state` prints, as far as a decision looks at it.
@@ -126,33 +126,12 @@ fn read(
         bytes: &body[message.span.clone()],
         is_user: message.role == Role::User,
     });
-    let chain = chain("", model, scan.cache_salt.as_deref(), tools, messages);
-    let tokens = |bytes: usize| {
-        u32::try_from(bytes)
-            .unwrap_or(u32::MAX)
-            .div_ceil(BYTES_PER_TOKEN)
-    };
-    let lengths = scan.messages.iter().map(|message| message.span.len());
-    let blocks: Vec<Block> = chain
-        .keys()
-        .iter()
-        .zip(lengths)
-        .enumerate()
-        .map(|(place, (key, bytes))| Block {
-            key: key.get(),
-            tokens: tokens(if place == 0 {
-                bytes + tools.len()
-            } else {
-                bytes
-            }),
-        })
-        .collect();
+    let salt = scan.cache_salt.as_deref();
+    let chain = chain("", model, salt, tools, messages, policy.prefix.block_bytes);
     let turn = Turn {
         session: session.map(|(key, _)| key),
-        prompt_tokens: blocks
-            .iter()
-            .fold(0, |sum, block| sum.saturating_add(block.tokens)),
-        blocks,
+        prompt_tokens: chain.tokens(BYTES_PER_TOKEN),
+        blocks: chain.blocks(BYTES_PER_TOKEN),
         chain,
     };
     Ok((turn, session.map(|(_, source)| source)))

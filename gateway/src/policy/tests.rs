@@ -272,14 +272,14 @@ fn explain_tells_what_each_replica_would_cost_and_why() {
             session: named by a header
             pin: a
             seen before: the first 1 of 3 messages, at a
-            prompt: about 30 tokens
+            prompt: about 29 tokens
             goes to: a
-            reason: pin_held, the session is pinned to this replica, and it is ready
+            reason: pin_held, the session is pinned to this replica, and no other costs less by the policy's margin
 
             | replica | holds tokens | wait ms | prefill ms | crowding ms | in flight ms | leave ms | total ms |
             |---------|-------------:|--------:|-----------:|------------:|-------------:|---------:|---------:|
-            | a       |           11 |     0.0 |        1.9 |         3.3 |          0.3 |      0.0 |      5.5 |
-            | b       |            0 |     0.0 |        3.0 |         8.2 |          0.0 |      0.0 |     11.2 |
+            | a       |           11 |     0.0 |        1.8 |         2.9 |          0.3 |      0.0 |      5.1 |
+            | b       |            0 |     0.0 |        2.9 |         7.6 |          0.0 |      0.0 |     10.5 |
 
             not ready: c
         "#]],
@@ -288,20 +288,20 @@ fn explain_tells_what_each_replica_would_cost_and_why() {
         folder.path(),
         &asked,
         &expect![[r#"
-        session: not named; recognised by what it says
-        pin: none
-        seen before: the first 1 of 3 messages, at a
-        prompt: about 30 tokens
-        goes to: a
-        reason: prefix_seen, this replica served the start of this conversation
+            session: not named; recognised by what it says
+            pin: none
+            seen before: the first 1 of 3 messages, at a
+            prompt: about 29 tokens
+            goes to: a
+            reason: prefix_seen, this replica served the start of this conversation
 
-        | replica | holds tokens | wait ms | prefill ms | crowding ms | in flight ms | leave ms | total ms |
-        |---------|-------------:|--------:|-----------:|------------:|-------------:|---------:|---------:|
-        | a       |           11 |     0.0 |        1.9 |         3.3 |          0.3 |      0.0 |      5.5 |
-        | b       |            0 |     0.0 |        3.0 |         8.2 |          0.0 |      0.0 |     11.2 |
+            | replica | holds tokens | wait ms | prefill ms | crowding ms | in flight ms | leave ms | total ms |
+            |---------|-------------:|--------:|-----------:|------------:|-------------:|---------:|---------:|
+            | a       |           11 |     0.0 |        1.8 |         2.9 |          0.3 |      0.0 |      5.1 |
+            | b       |            0 |     0.0 |        2.9 |         7.6 |          0.0 |      0.0 |     10.5 |
 
-        not ready: c
-    "#]],
+            not ready: c
+        "#]],
     );
     check(
         folder.path(),

@@ -92,8 +92,14 @@ impl<K: Hash + Eq + Copy> Memory<K> {
     /// The value of a key that is not too old. Looking does not make it younger; [`Memory::put`] does.
     #[must_use]
     pub fn get(&self, key: &K) -> Option<u16> {
+        self.get_dated(key).map(|(value, _)| value)
+    }
+
+    /// The value of a key that is not too old, and when it was put.
+    #[must_use]
+    pub fn get_dated(&self, key: &K) -> Option<(u16, Instant)> {
         let entry = *self.entries.get(key)?;
-        (entry.used.elapsed() <= self.ttl()).then_some(entry.value)
+        (entry.used.elapsed() <= self.ttl()).then_some((entry.value, entry.used))
     }
 
     /// Remembers a value, replacing the key's old one.

@@ -1,22 +1,29 @@
 //! What the gateway knows: the fleet, and where sessions and prefixes live. All of it is a belief about others,
 //! and losing it costs time, never a wrong answer.
 
+pub mod beliefs;
 pub mod health;
 pub mod memory;
 pub mod models;
 pub mod policy;
 pub mod replicas;
+pub mod sent;
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
+use routing_policies::ledger::Miss;
 use routing_policies::{Policy, PrefixKey, ReplicaId, SessionKey};
 use serde::Serialize;
 
 use crate::config::Config;
 use crate::metrics::Metrics;
+use beliefs::Beliefs;
 use memory::Memory;
 use policy::{PolicyState, PolicyStore};
-use replicas::Fleet;
+use replicas::{Fleet, Replica};
+use tokio::time::Instant;
 
 /// Prefixes remembered per session pin: a conversation without an id leaves one key per turn.
 const PREFIX_HOMES_PER_PIN: usize = 2;
@@ -26,10 +33,10 @@ const PREFIX_HOMES_PER_PIN: usize = 2;
 pub struct Known {
     /// The replicas and their models.
     pub fleet: Fleet,
-    /// The ids of the replicas, in the fleet's order.
-    pub ids: Vec<ReplicaId>,
     /// The routing policy.
     pub policy: PolicyStore,
+    /// What is believed of the replicas' caches and queues.
+    pub beliefs: Arc<Beliefs>,
     /// Named session to the index of its replica.
     pub sessions: Memory<SessionKey>,
     /// Conversation so far to the index of the replica that answered it.
@@ -43,13 +50,10 @@ impl Known {
     #[must_use]
     pub fn new(config: &Config, policy: PolicyStore, metrics: Metrics) -> Self {
         let room = MemoryRoom::of(policy.current().policy());
+        let beliefs = Arc::new(Beliefs::new(config.replicas.len()));
         Self {
-            fleet: Fleet::new(&config.replicas, &metrics),
-            ids: config
-                .replicas
-                .iter()
-                .map(|replica| ReplicaId::of(&replica.name))
-                .collect(),
+            fleet: Fleet::new(&config.replicas, &metrics, &beliefs),
+            beliefs,
             sessions: Memory::new(room.sessions, room.ttl),
             prefixes: Memory::new(room.prefixes, room.ttl),
             policy,
@@ -69,15 +73,8 @@ impl Known {
     pub fn describe(&self, draining: bool) -> Vec<u8> {
         let current = self.policy.current();
         let session = &current.policy().session;
-        let replicas = self.fleet.replicas().iter().map(|replica| ReplicaState {
-            name: replica.name(),
-            address: replica.authority().as_str(),
-            ready: replica.is_ready(),
-            instance: replica.instance(),
-            in_flight: replica.in_flight(),
-            prompt_tokens: replica.metrics().prompt_tokens.get(),
-            cached_tokens: replica.metrics().cached_tokens.get(),
-        });
+        let replicas = self.fleet.replicas().iter();
+        let replicas = replicas.map(|replica| self.describe_replica(replica));
         let state = State {
             draining,
             ready: self.fleet.is_ready() && !draining,
@@ -93,6 +90,35 @@ impl Known {
         };
         // A struct of strings and numbers always serialises.
         serde_json::to_vec_pretty(&state).unwrap_or_default()
+    }
+
+    fn describe_replica<'a>(&self, replica: &'a Replica) -> ReplicaState<'a> {
+        let metrics = replica.metrics();
+        let standing = self.beliefs.standing(replica.index(), replica.id());
+        ReplicaState {
+            name: replica.name(),
+            address: replica.authority().as_str(),
+            ready: replica.is_ready(),
+            instance: replica.instance(),
+            in_flight: replica.in_flight(),
+            prompt_tokens: metrics.prompt_tokens.get(),
+            cached_tokens: metrics.cached_tokens.get(),
+            predicted_cached_tokens: metrics.predicted_cached_tokens.get(),
+            missed_tokens: Miss::ALL
+                .map(|miss| (miss.as_str(), metrics.missed(miss)))
+                .into(),
+            cache_tokens: standing.cache_tokens,
+            believed_tokens: standing.believed_tokens,
+            prediction_error: standing.error,
+        }
+    }
+
+    /// The replica that a value of [`Known::sessions`] or [`Known::prefixes`] means, and whether it has kept what it was remembered
+    /// for: a restart since then makes the memory void.
+    #[must_use]
+    pub fn recall(&self, (index, used): (u16, Instant)) -> Option<(ReplicaId, bool)> {
+        let replica = self.fleet.replicas().get(usize::from(index))?;
+        Some((replica.id(), !replica.was_emptied_since(used)))
     }
 }
 
@@ -133,6 +159,14 @@ struct ReplicaState<'a> {
     in_flight: usize,
     prompt_tokens: u64,
     cached_tokens: u64,
+    predicted_cached_tokens: u64,
+    missed_tokens: BTreeMap<&'static str, u64>,
+    /// Tokens that its cache holds.
+    cache_tokens: u64,
+    /// Tokens that are believed to lie there.
+    believed_tokens: u64,
+    /// Share of the last prompts' tokens by which the predicted and the delivered differ.
+    prediction_error: f64,
 }
 
 #[derive(Serialize)]

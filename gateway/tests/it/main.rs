@@ -5,6 +5,8 @@ mod failover;
 #[cfg(test)]
 mod fleet;
 #[cfg(test)]
+mod ledger;
+#[cfg(test)]
 mod limits;
 #[cfg(test)]
 mod listener;

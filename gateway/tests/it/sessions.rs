@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::fleet::{Fleet, chat};
+use crate::fleet::{Fleet, chat, told};
 use crate::replica::{Reach, Scripted};
 
 fn three() -> Fleet {
@@ -118,7 +118,7 @@ async fn sessions_spread_and_only_those_of_a_dead_replica_move() {
     );
     // Each goes on where it went: a pin is not given up because its old replica came back.
     fleet.replicas[1].reach(Reach::Open);
-    fleet.known.fleet.replicas()[1].on_probe_ok(Some("second"));
+    fleet.known.fleet.replicas()[1].on_probe_ok(told("second"));
     for session in &sessions {
         assert_eq!(ask(session).await, homes[session]);
     }

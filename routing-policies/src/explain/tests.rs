@@ -13,7 +13,7 @@ fn turn(name: &str, messages: &[&str]) -> Turn {
         bytes: text.as_bytes(),
         is_user: true,
     });
-    let chain = chain("", "m", None, b"", said);
+    let chain = chain("", "m", None, b"", said, 2_048);
     let block = |key: &PrefixKey| Block {
         key: key.get(),
         tokens: 100,

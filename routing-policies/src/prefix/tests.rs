@@ -9,8 +9,10 @@ fn of(scope: (&str, &str, Option<&str>, &str), messages: &[&str]) -> Chain {
         bytes: m.as_bytes(),
         is_user: m.starts_with('u'),
     });
-    chain(tenant, model, salt, tools.as_bytes(), messages)
+    chain(tenant, model, salt, tools.as_bytes(), messages, BLOCK_BYTES)
 }
+
+const BLOCK_BYTES: u32 = 8;
 
 const SCOPE: (&str, &str, Option<&str>, &str) = ("t", "m", None, "");
 

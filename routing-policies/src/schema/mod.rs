@@ -9,7 +9,7 @@ mod spec;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::placement::Settings;
-use crate::policy::{LoadBound, PlacementPolicy, Policy, PrefixPolicy, SessionPolicy};
+use crate::policy::{PlacementPolicy, Policy, PrefixPolicy, SessionPolicy};
 use crate::problem::Problem;
 pub use json::json_schema;
 use reader::{Reader, Section};
@@ -121,7 +121,6 @@ fn placement(reader: &mut Reader<'_>, root: &Section<'_>) -> PlacementPolicy {
     let Some(section) = reader.section(root, &PLACEMENT) else {
         return default;
     };
-    let bound = reader.thousandths(&section, "load_bound");
     let mut number = |key, default| {
         let thousandths = reader.thousandths(&section, key);
         thousandths.map_or(default, |thousandths| f64::from(thousandths) / THOUSAND)
@@ -133,7 +132,6 @@ fn placement(reader: &mut Reader<'_>, root: &Section<'_>) -> PlacementPolicy {
         stay,
     } = default.settings;
     PlacementPolicy {
-        load_bound: bound.map_or(default.load_bound, LoadBound::from_thousandths),
         settings: Settings {
             crowding: number("crowding", crowding),
             in_flight: number("in_flight_weight", in_flight),

@@ -2,7 +2,7 @@
 //! it, and the JSON Schema that editors complete from is made of it.
 
 use super::names;
-use crate::policy::{LoadBound, Policy};
+use crate::policy::Policy;
 
 /// A table of the file.
 pub(super) struct Spec {
@@ -157,15 +157,6 @@ pub(super) const PLACEMENT: Spec = Spec {
     name: "placement",
     says: "What the choice of a replica weighs. The unit is the prefill of a request of mean size.",
     keys: &[
-        Key {
-            name: "load_bound",
-            says: "How many times the mean of requests in flight a replica may have and still take a new session.",
-            kind: Kind::Decimal {
-                least: LoadBound::MIN.get(),
-                most: LoadBound::MAX.get(),
-            },
-            value: |policy| decimal(f64::from(policy.placement.load_bound.get()) / THOUSAND),
-        },
         Key {
             name: "crowding",
             says: "Requests that are taken to come to a replica while it works on one of mean size, and to be delayed by extra work there. 0 looks at the request's own first token only.",
