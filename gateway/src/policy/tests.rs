@@ -204,7 +204,7 @@ fn diff_tells_keys_and_what_they_come_to() {
         &expect![[r#"
             session.agents: true -> false
             placement.in_flight_weight: 0.1 -> 10.0
-            placement.stay: 100.0 -> 0.0
+            placement.stay: 100.0 -> 1.0
             a session that is named otherwise than before counts as new once; a trace does not tell names, so the numbers below leave that out
 
             | replicas | cache tokens |  sessions moved |   requests moved |   hit | new hit | p90 s | new p90 s |   change |
@@ -279,7 +279,7 @@ fn explain_tells_what_each_replica_would_cost_and_why() {
             | replica | holds tokens | wait ms | prefill ms | crowding ms | in flight ms | leave ms | total ms |
             |---------|-------------:|--------:|-----------:|------------:|-------------:|---------:|---------:|
             | a       |           11 |     0.0 |        1.8 |         2.9 |          0.3 |      0.0 |      5.1 |
-            | b       |            0 |     0.0 |        2.9 |         7.6 |          0.0 |      0.0 |     10.5 |
+            | b       |            0 |     0.0 |        2.9 |         7.6 |          0.0 |      1.1 |     11.6 |
 
             not ready: c
         "#]],
@@ -298,7 +298,7 @@ fn explain_tells_what_each_replica_would_cost_and_why() {
             | replica | holds tokens | wait ms | prefill ms | crowding ms | in flight ms | leave ms | total ms |
             |---------|-------------:|--------:|-----------:|------------:|-------------:|---------:|---------:|
             | a       |           11 |     0.0 |        1.8 |         2.9 |          0.3 |      0.0 |      5.1 |
-            | b       |            0 |     0.0 |        2.9 |         7.6 |          0.0 |      0.0 |     10.5 |
+            | b       |            0 |     0.0 |        2.9 |         7.6 |          0.0 |      1.1 |     11.6 |
 
             not ready: c
         "#]],

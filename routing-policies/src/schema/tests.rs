@@ -33,7 +33,7 @@ fn the_default_file_says_what_the_default_policy_is() {
         .replace("crowding = 2.0", "crowding = 0.5")
         .replace("in_flight_weight = 0.1", "in_flight_weight = 1")
         .replace("common_share = 0.2", "common_share = 0.025")
-        .replace("stay = 0.0", "stay = 1.5");
+        .replace("stay = 1.0", "stay = 1.5");
     let policy = compile("changed.toml", &changed).unwrap();
     let default = Policy::default();
     assert!(!policy.session.agents && !policy.session.infer);
@@ -88,14 +88,14 @@ fn the_json_schema_names_every_key_with_its_default() {
 fn changes_name_the_keys_that_differ() {
     let old = Policy::default();
     assert_eq!(changes(&old, &old), []);
-    let new = "version = 1\n[session]\nagents = false\n[placement]\nstay = 1\n";
+    let new = "version = 1\n[session]\nagents = false\n[placement]\nstay = 2\n";
     let changed: Vec<String> = changes(&old, &compile("new.toml", new).unwrap())
         .iter()
         .map(|change| format!("{} {} {}", change.key, change.old, change.new))
         .collect();
     assert_eq!(
         changed,
-        ["session.agents true false", "placement.stay 0.0 1.0"]
+        ["session.agents true false", "placement.stay 1.0 2.0"]
     );
 }
 
