@@ -11,6 +11,9 @@ use crate::cli::ReplaySetup;
 /// Keys that decide what a session is called: where one of them changes, sessions may change their names.
 const NAMING: [&str; 3] = ["session.headers", "session.agents", "session.body"];
 
+/// The key that decides where messages are cut, and so what a remembered prefix is called.
+const CUTTING: &str = "prefix.block_bytes";
+
 /// What changes in the file, and what it comes to on the trace.
 pub(super) fn run(old: &Path, new: &Path, setup: &ReplaySetup) -> Result<String, String> {
     let files = super::files::load(&[old, new])?;
@@ -58,6 +61,11 @@ fn said(changes: &[Change]) -> String {
     {
         text.push_str(
             "a session that is named otherwise than before counts as new once; a trace does not tell names, so the numbers below leave that out\n",
+        );
+    }
+    if changes.iter().any(|change| change.key == CUTTING) {
+        text.push_str(
+            "remembered prefixes do not fit the new pieces, so each conversation without a name counts as new once; the numbers below leave that out\n",
         );
     }
     text

@@ -186,7 +186,7 @@ fn diff_tells_keys_and_what_they_come_to() {
         ("old.toml", "version = 1\n[placement]\nstay = 100\n"),
         (
             "new.toml",
-            "version = 1\n[session]\nagents = false\n[placement]\nin_flight_weight = 10\n",
+            "version = 1\n[session]\nagents = false\n[prefix]\nblock_bytes = 512\n[placement]\nin_flight_weight = 10\n",
         ),
     ]);
     let options = [
@@ -203,9 +203,11 @@ fn diff_tells_keys_and_what_they_come_to() {
         &arguments(text(&old), text(&new)),
         &expect![[r#"
             session.agents: true -> false
+            prefix.block_bytes: 2048 -> 512
             placement.in_flight_weight: 0.1 -> 10.0
             placement.stay: 100.0 -> 1.0
             a session that is named otherwise than before counts as new once; a trace does not tell names, so the numbers below leave that out
+            remembered prefixes do not fit the new pieces, so each conversation without a name counts as new once; the numbers below leave that out
 
             | replicas | cache tokens |  sessions moved |   requests moved |   hit | new hit | p90 s | new p90 s |   change |
             |----------|-------------:|----------------:|-----------------:|------:|--------:|------:|----------:|---------:|
