@@ -6,14 +6,11 @@ use std::task::{Context, Poll};
 use chat_wire::splice::Edits;
 use http::Response;
 use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, EXPECT, HOST};
-use routing_policies::estimate::ModelKey;
-use routing_policies::ledger::Circumstances;
-use routing_policies::{
-    Features, PinAction, PlacementKey, PrefixKey, PrefixSeen, Reason, ReplicaView, Seen, SessionKey,
-};
+use routing_policies::{PinAction, PrefixKey, Reason, ReplicaView, SessionKey};
 use tower::{Layer, Service};
 
 use super::parse::ChatCall;
+use super::place::place;
 use super::relay::strip_hop_headers;
 use crate::failure::Failure;
 use crate::layers::Answer;
@@ -117,10 +114,10 @@ where
     }
 }
 
-/// The fleet as a request for `model` sees it.
-fn views(known: &Known, model: Option<&str>) -> Result<Vec<ReplicaView>, Failure> {
+fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
     let replicas = known.fleet.replicas();
-    known.fleet.with_models(|models| match model {
+    let model = call.scan.model.as_deref();
+    let views: Vec<ReplicaView> = known.fleet.with_models(|models| match model {
         Some(model) if models.is_unknown(model) => Err(Failure::ModelNotFound {
             model: model.to_owned(),
             known: models.names(),
@@ -133,32 +130,9 @@ fn views(known: &Known, model: Option<&str>) -> Result<Vec<ReplicaView>, Failure
                 in_flight: u32::try_from(replica.in_flight()).unwrap_or(u32::MAX),
             })
             .collect()),
-    })
-}
-
-fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
-    let replicas = known.fleet.replicas();
-    let views = views(known, call.scan.model.as_deref())?;
+    })?;
     let policy = call.policy.policy();
-    let model = ModelKey::of(call.scan.model.as_deref().unwrap_or_default());
-    let bytes_per_token = known.beliefs.bytes_per_token(model);
-    let blocks = call.chain.blocks(bytes_per_token);
-    let prompt_tokens = call.chain.tokens(bytes_per_token);
-    let features = Features {
-        prompt_tokens,
-        blocks: &blocks,
-        ..features(&call)
-    };
-    let past = past(known, &call);
-    let decision = known.beliefs.decide(policy, &features, past.seen, &views);
-    let ask = features.ask(policy, past.seen);
-    let (new_conversation, home, key) = (ask.new_conversation, ask.home, ask.key);
-    // What the policy places by load alone is no belief either.
-    let blocks = if ask.blocks.is_empty() {
-        Vec::new()
-    } else {
-        blocks
-    };
+    let (decision, placed) = place(known, policy, &call, &views);
     let candidates: Vec<Arc<Replica>> = decision
         .candidates
         .iter()
@@ -180,23 +154,6 @@ fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
         answers: call.scan.n.unwrap_or(1).max(1),
     };
     let record = call.record.clone();
-    let placed = Placed {
-        model,
-        bytes: call.chain.bytes(),
-        prompt_tokens,
-        blocks,
-        new_conversation,
-        home,
-        key,
-        circumstances: Circumstances {
-            reason: decision.reason,
-            failed_over: false,
-            restarted: past.lost && past.seen == Seen::default(),
-            changed: call.session.is_some()
-                && past.seen.pin.is_some()
-                && past.seen.prefix.is_none(),
-        },
-    };
     Ok(RoutedCall {
         call: upstream_call(call, stream),
         candidates,
@@ -206,52 +163,6 @@ fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
         stream,
         record,
     })
-}
-
-fn features(call: &ChatCall) -> Features<'static> {
-    let infer = call.policy.policy().session.infer;
-    let root = (!call.scan.messages.is_empty()).then(|| call.chain.root());
-    let nameless = call.session.is_none() && !(infer && root.is_some());
-    // The body is hashed only where it is all there is to go by.
-    let body = PlacementKey::of_body(if nameless { &call.body } else { b"" });
-    Features {
-        session: call.session,
-        root,
-        body,
-        prompt_tokens: 0,
-        blocks: &[],
-    }
-}
-
-/// What is remembered of a request's past.
-struct Past {
-    seen: Seen,
-    /// Something was remembered, but of a replica that was restarted since.
-    lost: bool,
-}
-
-/// What is remembered of this session and this conversation.
-fn past(known: &Known, call: &ChatCall) -> Past {
-    let mut lost = false;
-    let mut held = |dated| {
-        let (replica, kept) = known.recall(dated)?;
-        lost |= !kept;
-        kept.then_some(replica)
-    };
-    let pin = call.session.and_then(|key| known.sessions.get_dated(&key));
-    let pin = pin.and_then(&mut held);
-    let infer = call.policy.policy().session.infer;
-    let deepest = infer.then(|| call.chain.deepest(|key| known.prefixes.get_dated(&key)));
-    let prefix = deepest.flatten().and_then(|(depth, dated)| {
-        Some(PrefixSeen {
-            replica: held(dated)?,
-            whole: depth == call.chain.keys().len(),
-        })
-    });
-    Past {
-        seen: Seen { pin, prefix },
-        lost,
-    }
 }
 
 fn wants_usage(call: &ChatCall) -> bool {

@@ -242,3 +242,77 @@ async fn predictions_come_right_when_the_caches_are_full() {
     live.turns(12 * 6).await;
     live.check_comes_right().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_leaves_before_the_first_token_leaves_no_belief() {
+    let silent = Scripted::new("a", |_| vec![crate::replica::stream_head(), Step::Hang]);
+    let fleet = Fleet::new(vec![silent]);
+    let mut talk = Talk::new(0);
+    let response = fleet.open(&[], &talk.next()).await;
+    let believed = || {
+        let state: Value = serde_json::from_slice(&fleet.known.describe(false)).unwrap();
+        state["replicas"][0]["believed_tokens"].as_u64().unwrap()
+    };
+    assert!(believed() > 0, "the replica is on it");
+    drop(response);
+    assert_eq!(believed(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restarted_replica_has_its_pins_forgotten() {
+    let fleet = Fleet::new(vec![Scripted::well("a"), Scripted::well("b")]);
+    let header = [("x-session-id", "s")];
+    let body = Talk::new(0).next();
+    let first = fleet.ask(&header, &body).await;
+    assert_eq!(fleet.ask(&header, &body).await.reason(), "pin_held");
+    tokio::time::advance(std::time::Duration::from_secs(1)).await;
+    let home = usize::from(first.replica() == "b");
+    fleet.known.fleet.replicas()[home].on_probe_ok(told("second"));
+    assert_eq!(fleet.ask(&header, &body).await.reason(), "session_home");
+}
+
+/// The share of the second request's prompt that the gateway predicts to be cached after the first, both at one replica.
+async fn predicted_share(first: &str, second: &str) -> f64 {
+    let caching = Caching::new(CACHE_TOKENS);
+    let fleet = Fleet::new(vec![caching.scripted("a")]);
+    fleet.ask(&[], first).await;
+    let prompt = || fleet.metric("gateway_prompt_tokens_total{replica=\"a\"}");
+    let before = prompt();
+    fleet.ask(&[], second).await;
+    let predicted = fleet.metric("gateway_predicted_cached_tokens_total{replica=\"a\"}");
+    predicted / (prompt() - before)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_changes_the_prompt_changes_the_prediction_and_nothing_else_does() {
+    let body = Talk::new(0).next();
+    let with = |field: &str| body.replacen('{', &format!("{{{field},"), 1);
+    let same = [
+        // A field's place, sampling and streaming are not in the prompt.
+        with(r#""temperature":0.3"#),
+        body.replace(
+            r#""model":"m","stream":true,"#,
+            r#""stream":true,"seed":7,"model":"m","#,
+        ),
+    ];
+    for second in same {
+        assert!(predicted_share(&body, &second).await > 0.99, "{second}");
+    }
+    let tool = |keys: &str| {
+        with(&format!(
+            r#""tools":[{{"type":"function","function":{{{keys}}}}}]"#
+        ))
+    };
+    let (one, other) = (r#""name":"f","strict":true"#, r#""strict":true,"name":"f""#);
+    assert!(predicted_share(&tool(one), &tool(one)).await > 0.99);
+    // Tools stand at the head of a prompt. RC-081: as the client wrote them, so their keys in another order share nothing.
+    for (first, second) in [(&body, &tool(one)), (&tool(one), &tool(other))] {
+        assert!(predicted_share(first, second).await < 0.01, "{second}");
+    }
+    // RC-079: a clock in the system prompt. What lies behind it is not believed to be cached.
+    let clock = |time: &str| body.replacen("You help", &format!("Now: {time}. You help"), 1);
+    assert!(predicted_share(&clock("09:15:02"), &clock("09:15:41")).await < 0.01);
+    assert!(
+        predicted_share(&with(r#""cache_salt":"x""#), &with(r#""cache_salt":"y""#)).await < 0.01
+    );
+}
