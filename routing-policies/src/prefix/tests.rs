@@ -136,7 +136,8 @@ fn long_messages_have_the_same_keys_in_every_build() {
         keys.last().map(String::as_str),
         Some(&*format!("{:x}", chain.last().unwrap().get()))
     );
-    expect_test::expect!["a4d5d7270c38d265 434c38ac05ddb5e8 163d656bb9ad405d"].assert_eq(&keys.join(" "));
+    expect_test::expect!["a4d5d7270c38d265 434c38ac05ddb5e8 163d656bb9ad405d"]
+        .assert_eq(&keys.join(" "));
 }
 
 proptest! {
