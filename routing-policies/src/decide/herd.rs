@@ -58,8 +58,19 @@ impl Shell {
         }
     }
 
+    /// A request that gets its first token 20 ms later, while twenty are open.
     fn route(&mut self, chain: &Chain) -> ReplicaId {
-        let now_s = self.sent as f64 / RATE;
+        let (number, now_s) = (self.sent, self.sent as f64 / RATE);
+        let replica = self.place(chain, now_s);
+        self.state.first_token(number, replica, now_s + 0.02);
+        self.open.push(replica);
+        if self.open.len() > RATE as usize {
+            self.open.remove(0);
+        }
+        replica
+    }
+
+    fn place(&mut self, chain: &Chain, now_s: f64) -> ReplicaId {
         let deepest = chain.deepest(|key| self.homes.get(&key).copied());
         let prefix = deepest.map(|(messages, replica)| PrefixSeen {
             replica,
@@ -85,13 +96,8 @@ impl Shell {
         let replica = decision.candidates[0].replica;
         self.state
             .sent(self.sent, replica, &request.ask(&policy, seen), now_s);
-        self.state.first_token(self.sent, replica, now_s + 0.02);
         self.homes
             .insert(chain.keys().last().copied().unwrap(), replica);
-        self.open.push(replica);
-        if self.open.len() > RATE as usize {
-            self.open.remove(0);
-        }
         self.sent += 1;
         replica
     }
@@ -116,4 +122,68 @@ fn rc_072_a_shared_system_prompt_does_not_herd_sessions_onto_one_replica() {
         .filter(|(one, two)| one == two)
         .count();
     assert!(returned >= 380, "{returned} of 400 second turns returned");
+}
+
+#[test]
+fn sessions_that_come_one_by_one_to_an_idle_fleet_spread_though_they_begin_alike() {
+    let mut shell = Shell::new();
+    let homes: Vec<_> = (0..200)
+        .map(|session| {
+            let home = shell.route(&turn(session, 1));
+            shell.open.clear();
+            home
+        })
+        .collect();
+    for id in &shell.ids {
+        let share = homes.iter().filter(|home| *home == id).count();
+        assert!((30..=75).contains(&share), "{share} of 200 at one of four");
+    }
+}
+
+/// 32 sessions of 8 turns, 32 KB a turn, in lockstep against replicas that answer everything within 20 ms whatever its length.
+#[test]
+fn concurrent_sessions_stay_and_are_even_on_replicas_that_never_queue() {
+    const SESSIONS: usize = 32;
+    for shared in ["", "the system prompt of all ".repeat(330).as_str()] {
+        let mut shell = Shell::new();
+        let mut texts: Vec<Vec<String>> = vec![vec![format!("s{shared}")]; SESSIONS];
+        let mut homes: Vec<Option<ReplicaId>> = vec![None; SESSIONS];
+        let (mut stayed, mut later) = (0, 0);
+        let mut counts: HashMap<ReplicaId, usize> = HashMap::new();
+        for round in 0..8 {
+            let start_s = f64::from(round) * 0.05;
+            let mut sent = Vec::new();
+            for (session, text) in texts.iter_mut().enumerate() {
+                text.push(format!("user {session} {round} ").repeat(2_500));
+                let messages = text.iter().map(|text| Message {
+                    bytes: text.as_bytes(),
+                    is_user: text.starts_with('u'),
+                });
+                let chain = chain("", "m", None, b"", messages, 2_048);
+                text.push("a".into());
+                let now_s = start_s + session as f64 * 0.0005;
+                let number = shell.sent;
+                let replica = shell.place(&chain, now_s);
+                shell.open.push(replica);
+                sent.push((number, replica, now_s + 0.02));
+                *counts.entry(replica).or_default() += 1;
+                if let Some(home) = homes[session] {
+                    later += 1;
+                    stayed += usize::from(home == replica);
+                }
+                homes[session].get_or_insert(replica);
+            }
+            for (number, replica, at_s) in sent {
+                shell.state.first_token(number, replica, at_s);
+            }
+            shell.open.clear();
+        }
+        let hottest =
+            counts.values().max().copied().unwrap_or(0) as f64 / (SESSIONS as f64 * 8.0 / 4.0);
+        assert!(
+            stayed == later,
+            "{stayed} of {later} stayed, hottest {hottest}"
+        );
+        assert!(hottest <= 1.1, "{hottest}");
+    }
 }
