@@ -8,6 +8,7 @@ pub mod config;
 pub mod failure;
 pub mod layers;
 pub mod metrics;
+pub mod policy;
 pub mod reply;
 pub mod serve;
 pub mod stack;

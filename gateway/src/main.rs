@@ -3,14 +3,16 @@
 #![forbid(unsafe_code)]
 
 use std::future::Future;
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Parser as _;
 use gateway::cli::{Cli, Command, LogFormat};
 use gateway::config::Config;
 use gateway::serve::Gateway;
 use gateway::serve::drain::Tasks;
+use gateway::state::Known;
 use gateway::state::policy::PolicyInUse;
 use gateway::up;
 use tokio::signal::unix::{SignalKind, signal};
@@ -49,6 +51,7 @@ fn run(cli: Cli) -> Result<(), AnyError> {
             Command::Serve { config } => {
                 let config = Config::load(&config)?;
                 let gateway = Gateway::bind(config).await?;
+                reload_on_hangup(gateway.known())?;
                 tracing::info!(
                     clients = %gateway.client_address()?,
                     operators = %gateway.admin_address()?,
@@ -59,6 +62,7 @@ fn run(cli: Cli) -> Result<(), AnyError> {
             }
             Command::Check { config } => check(&config),
             Command::Up(options) => Ok(up::run(options, asked_to_stop()?).await?),
+            Command::Policy(command) => print(&gateway::policy::run(command)?),
         }
     })
 }
@@ -66,14 +70,33 @@ fn run(cli: Cli) -> Result<(), AnyError> {
 fn check(path: &std::path::Path) -> Result<(), AnyError> {
     let config = Config::load(path)?;
     let policy = PolicyInUse::load(config.policy.as_deref())?;
-    let (file, source) = (path.display(), policy.source());
-    #[expect(clippy::print_stdout, reason = "the answer that was asked for")]
-    {
-        println!(
-            "{file}: good; {} replicas, policy: {source}",
-            config.replicas.len()
-        );
+    print(&format!(
+        "{}: good; {} replicas, policy: {}\n",
+        path.display(),
+        config.replicas.len(),
+        policy.source()
+    ))
+}
+
+/// The answer that was asked for. A reader that has gone (`| head`) is no failure.
+fn print(text: &str) -> Result<(), AnyError> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
     }
+}
+
+/// Reads the policy again at each SIGHUP. Only `serve` does: `up` belongs to a terminal and ends with it.
+fn reload_on_hangup(known: &Arc<Known>) -> std::io::Result<()> {
+    let mut hangup = signal(SignalKind::hangup())?;
+    let known = known.clone();
+    // Not among the tasks that a shutdown waits for: it waits for the next signal.
+    let (tasks, _) = Tasks::new();
+    tasks.spawn(async move {
+        while hangup.recv().await.is_some() {
+            known.policy.ask();
+        }
+    });
     Ok(())
 }
 

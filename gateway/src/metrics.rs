@@ -12,6 +12,7 @@ use prometheus::{
     IntGaugeVec, Opts, Registry, TextEncoder,
 };
 use routing_policies::Reason;
+use routing_policies::ledger::{Miss, Settled};
 
 pub use labels::{AttemptResult, Outcome};
 
@@ -41,6 +42,7 @@ pub struct Metrics {
     session_sources: IntCounterVec,
     failures: IntCounterVec,
     tls_reloads: IntCounterVec,
+    policy_reloads: IntCounterVec,
     connections: IntGauge,
     admitted: IntGauge,
     session_pins: IntGauge,
@@ -57,6 +59,8 @@ pub struct Metrics {
     request: HistogramVec,
     prompt_tokens: IntCounterVec,
     cached_tokens: IntCounterVec,
+    predicted_cached_tokens: IntCounterVec,
+    missed_tokens: IntCounterVec,
     completion_tokens: IntCounterVec,
     reasoning_tokens: IntCounterVec,
     unrouted: HashMap<&'static str, IntCounter>,
@@ -91,6 +95,9 @@ pub struct ReplicaMetrics {
     pub prompt_tokens: IntCounter,
     /// Prompt tokens whose KV the replica reused.
     pub cached_tokens: IntCounter,
+    /// Prompt tokens whose KV the gateway expected the replica to reuse.
+    pub predicted_cached_tokens: IntCounter,
+    missed_tokens: [IntCounter; Miss::ALL.len()],
     /// Tokens generated.
     pub completion_tokens: IntCounter,
     /// Tokens generated as reasoning.
@@ -154,6 +161,7 @@ impl Metrics {
             session_sources: make.counters("gateway_session_source_total", "Where the identity of a request's session came from.", &["source"]),
             failures: make.counters("gateway_failures_total", "Errors that the gateway itself told a client, by code.", &["code"]),
             tls_reloads: make.counters("gateway_tls_reloads_total", "Certificate reloads by result.", &["result"]),
+            policy_reloads: make.counters("gateway_policy_reloads_total", "Policy reloads by result.", &["result"]),
             connections: make.gauge("gateway_connections", "Client connections open now."),
             admitted: make.gauge("gateway_admitted", "Chat requests admitted and not yet ended."),
             session_pins: make.gauge("gateway_session_pins", "Sessions with a remembered replica."),
@@ -170,6 +178,8 @@ impl Metrics {
             request: make.seconds("gateway_request_seconds", "From a request's arrival to the end of its answer.", REQUEST_SECONDS),
             prompt_tokens: make.counters("gateway_prompt_tokens_total", "Prompt tokens, from the replies' usage.", &["replica"]),
             cached_tokens: make.counters("gateway_cached_tokens_total", "Prompt tokens whose KV was reused, from the replies' usage.", &["replica"]),
+            predicted_cached_tokens: make.counters("gateway_predicted_cached_tokens_total", "Prompt tokens whose KV the gateway expected to be reused, of the requests that `gateway_cached_tokens_total` counts.", &["replica"]),
+            missed_tokens: make.counters("gateway_missed_tokens_total", "Prompt tokens that were computed, by why they were not reused.", &["replica", "cause"]),
             completion_tokens: make.counters("gateway_completion_tokens_total", "Generated tokens, from the replies' usage.", &["replica"]),
             reasoning_tokens: make.counters("gateway_reasoning_tokens_total", "Generated tokens that were reasoning, from the replies' usage.", &["replica"]),
             registry: make.0,
@@ -196,6 +206,8 @@ impl Metrics {
             request: self.request.with_label_values(label),
             prompt_tokens: self.prompt_tokens.with_label_values(label),
             cached_tokens: self.cached_tokens.with_label_values(label),
+            predicted_cached_tokens: self.predicted_cached_tokens.with_label_values(label),
+            missed_tokens: Miss::ALL.map(|m| self.missed_tokens.with_label_values(&[name, m.as_str()])),
             completion_tokens: self.completion_tokens.with_label_values(label),
             reasoning_tokens: self.reasoning_tokens.with_label_values(label),
         }
@@ -230,6 +242,13 @@ impl Metrics {
     /// Counts a certificate reload.
     pub fn tls_reload(&self, ok: bool) {
         self.tls_reloads
+            .with_label_values(&[if ok { "ok" } else { "kept_old" }])
+            .inc();
+    }
+
+    /// Counts a policy reload.
+    pub fn policy_reload(&self, ok: bool) {
+        self.policy_reloads
             .with_label_values(&[if ok { "ok" } else { "kept_old" }])
             .inc();
     }
@@ -276,6 +295,20 @@ impl ReplicaMetrics {
         if let Some((_, counter)) = self.decisions.iter().find(|(known, _)| *known == reason) {
             counter.inc();
         }
+    }
+
+    /// Counts what was predicted of a request's prompt and what was missed.
+    pub fn settled(&self, settled: &Settled) {
+        self.predicted_cached_tokens.inc_by(settled.predicted);
+        for (counter, tokens) in self.missed_tokens.iter().zip(settled.missed) {
+            counter.inc_by(tokens);
+        }
+    }
+
+    /// Tokens missed here for this cause.
+    #[must_use]
+    pub fn missed(&self, miss: Miss) -> u64 {
+        self.missed_tokens[miss as usize].get()
     }
 
     /// Counts an attempt.

@@ -1,15 +1,13 @@
 //! Which replicas may answer, in order, and why. A function: same inputs, same output, on every host and build.
 
-use std::cmp::Reverse;
-
 use crate::key::{PlacementKey, PrefixKey, ReplicaId, SessionKey};
+use crate::placement::{Ask, Block, Ranked, State, rank};
 use crate::policy::Policy;
 use crate::reason::Reason;
-use crate::rendezvous;
 
 /// What a request has to be recognised by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Features {
+pub struct Features<'a> {
     /// The session's key, where something names it.
     pub session: Option<SessionKey>,
     /// The root of the conversation, where it has messages.
@@ -17,6 +15,32 @@ pub struct Features {
     /// A hash of the body. Only looked at where the request has neither, or has no session and the policy does not infer:
     /// elsewhere any value will do, and a large body need not be hashed.
     pub body: PlacementKey,
+    /// Length of its prompt in tokens, as well as the gateway knows.
+    pub prompt_tokens: u32,
+    /// Its prompt's blocks, first one first.
+    pub blocks: &'a [Block],
+}
+
+impl<'a> Features<'a> {
+    /// The request as the placement rule sees it; what [`State::sent`] is to be told.
+    #[must_use]
+    pub fn ask(&self, policy: &Policy, seen: Seen) -> Ask<'a> {
+        let identity = Identity::of(policy, self);
+        let later_turn = seen.prefix.filter(|prefix| !prefix.whole);
+        let nothing = matches!(identity, Identity::Nothing);
+        Ask {
+            prompt_tokens: self.prompt_tokens,
+            // A policy that does not infer wants no request placed by what it says.
+            blocks: if nothing { &[] } else { self.blocks },
+            new_conversation: seen.pin.is_none() && seen.prefix.is_none() && !nothing,
+            home: match identity {
+                Identity::Session(_) => seen.pin.or(later_turn.map(|prefix| prefix.replica)),
+                Identity::Root(_) => later_turn.map(|prefix| prefix.replica),
+                Identity::Nothing => None,
+            },
+            key: identity.key(self),
+        }
+    }
 }
 
 /// What the gateway remembers of a request's past.
@@ -50,10 +74,10 @@ pub struct ReplicaView {
 }
 
 /// Where a request may go, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
-    /// Every ready replica once, first choice first. Empty exactly when the reason is [`Reason::NoneReady`].
-    pub candidates: Vec<ReplicaId>,
+    /// Every ready replica once with what it costs, first choice first. Empty exactly when the reason is [`Reason::NoneReady`].
+    pub candidates: Vec<Ranked>,
     /// Why the first is the first.
     pub reason: Reason,
     /// What to do with the session's pin.
@@ -74,44 +98,68 @@ pub enum PinAction {
     Move,
 }
 
-/// Decides. `replicas` holds each replica once, in any order; those that are not ready are never candidates.
+/// Decides at `now_s`, seconds of the clock that `state` was told. `replicas` holds each replica once, in any order; those that are not
+/// ready are never candidates.
+///
+/// The order is that of the placement rule's cost, with one exception: a session that its load drives from its home goes to its second
+/// home, the first of the others in its key's own order, wherever that costs no more than the cheapest and the policy's margin. So a
+/// session that moves to and fro leaves its prefix on two replicas, not on all.
 #[must_use]
 pub fn decide(
     policy: &Policy,
-    request: &Features,
+    request: &Features<'_>,
     seen: Seen,
+    state: &State,
     replicas: &[ReplicaView],
+    now_s: f64,
 ) -> Decision {
-    let mut ready: Vec<ReplicaView> = replicas.iter().filter(|r| r.ready).copied().collect();
     let identity = Identity::of(policy, request);
-    rendezvous::order(identity.key(request), &mut ready, |replica| replica.id);
-    if ready.is_empty() {
+    let ready = |id: &ReplicaId| replicas.iter().any(|r| r.ready && r.id == *id);
+    // Where the pin is gone, a replica that has served the conversation since is as good a home.
+    let pin = seen.pin.filter(ready);
+    let ask = request.ask(policy, Seen { pin, ..seen });
+    let mut ranked = rank(&policy.placement.settings, state, &ask, replicas, now_s);
+    let preferred = |without: Option<ReplicaId>| {
+        let others = ranked.iter().filter(|r| Some(r.replica) != without);
+        others.max_by_key(|r| (ask.key.score(r.replica), r.replica))
+    };
+    let Some(first_choice) = preferred(None).copied() else {
         return Decision {
             candidates: Vec::new(),
             reason: Reason::NoneReady,
             pin: PinAction::None,
         };
-    }
-    let room = Room::of(policy, &ready);
-    let (reason, holder) = choose(policy, identity, seen, &ready, &room);
-    match identity {
-        Identity::Nothing => ready.sort_by_key(|replica| replica.in_flight),
-        // A stable sort: who is over the bound goes behind, each part stays in the key's order.
-        _ => ready.sort_by_key(|replica| !room.fits(replica)),
-    }
-    if let Some(holder) = holder {
-        ready.sort_by_key(|replica| Reverse(replica.id == holder));
-    }
+    };
+    let second_home = preferred(ask.home).map(|second| second.replica);
+    prefer_second_home(&mut ranked, ask.home, second_home);
+    let first = ranked[0].replica;
     let pin = match (identity, seen.pin) {
         (Identity::Session(_), None) => PinAction::Create,
-        (Identity::Session(_), Some(pin)) if pin == ready[0].id => PinAction::Refresh,
+        (Identity::Session(_), Some(pin)) if pin == first => PinAction::Refresh,
         (Identity::Session(_), Some(_)) => PinAction::Move,
         _ => PinAction::None,
     };
     Decision {
-        candidates: ready.iter().map(|replica| replica.id).collect(),
-        reason,
+        reason: reason(identity, seen, &ranked, &first_choice),
+        candidates: ranked,
         pin,
+    }
+}
+
+/// Puts the second home in front where the home itself is ready and no longer first.
+fn prefer_second_home(
+    ranked: &mut [Ranked],
+    home: Option<ReplicaId>,
+    second_home: Option<ReplicaId>,
+) {
+    let place = |id: Option<ReplicaId>| ranked.iter().position(|r| Some(r.replica) == id);
+    let (Some(home), Some(second)) = (place(home), place(second_home)) else {
+        return;
+    };
+    let margin_s = ranked[0].cost.leave_s;
+    let near = ranked[second].cost.total_s() - ranked[0].cost.total_s() <= margin_s;
+    if home > 0 && second < home && near {
+        ranked[..=second].rotate_right(1);
     }
 }
 
@@ -124,7 +172,7 @@ enum Identity {
 }
 
 impl Identity {
-    fn of(policy: &Policy, request: &Features) -> Self {
+    fn of(policy: &Policy, request: &Features<'_>) -> Self {
         match (request.session, request.root) {
             (Some(session), _) => Self::Session(session),
             (None, Some(root)) if policy.session.infer => Self::Root(root),
@@ -132,7 +180,7 @@ impl Identity {
         }
     }
 
-    fn key(self, request: &Features) -> PlacementKey {
+    fn key(self, request: &Features<'_>) -> PlacementKey {
         match self {
             Self::Session(session) => session.into(),
             Self::Root(root) => root.into(),
@@ -141,75 +189,49 @@ impl Identity {
     }
 }
 
-/// How many requests each replica may have and still take a new session.
-struct Room {
-    capacity: u64,
-}
-
-impl Room {
-    fn of(policy: &Policy, ready: &[ReplicaView]) -> Self {
-        let in_flight = ready
-            .iter()
-            .map(|replica| u64::from(replica.in_flight))
-            .sum();
-        let capacity = policy
-            .placement
-            .load_bound
-            .capacity(in_flight, ready.len() as u64);
-        Self { capacity }
-    }
-
-    fn fits(&self, replica: &ReplicaView) -> bool {
-        u64::from(replica.in_flight) < self.capacity
-    }
-}
-
-/// The reason, and the replica to put in front of the order where memory names one. `ready` is in the key's own order, not empty.
-fn choose(
-    policy: &Policy,
-    identity: Identity,
-    seen: Seen,
-    ready: &[ReplicaView],
-    room: &Room,
-) -> (Reason, Option<ReplicaId>) {
-    let find = |id: ReplicaId| ready.iter().find(|replica| replica.id == id);
+/// Why the first of `ranked`, which is not empty, is the first. `first_choice` is the one that the key itself prefers.
+fn reason(identity: Identity, seen: Seen, ranked: &[Ranked], first_choice: &Ranked) -> Reason {
+    let first = ranked[0].replica;
+    let ready = |id: ReplicaId| ranked.iter().any(|ranked| ranked.replica == id);
     let (home, full) = match identity {
         Identity::Session(_) => (Reason::SessionHome, Reason::SessionHomeFull),
         Identity::Root(_) => (Reason::PrefixHome, Reason::PrefixHomeFull),
-        Identity::Nothing => return (Reason::Spread, None),
+        Identity::Nothing => return Reason::Spread,
     };
     let pin = seen
         .pin
         .filter(|_| matches!(identity, Identity::Session(_)));
-    // ## pinned => pinned
-    // A held pin survives load: the session's whole prefix is there, and waiting is mostly cheaper than a cold prefill.
-    if let Some(pin) = pin.and_then(find) {
-        return (Reason::PinHeld, Some(pin.id));
+    // ## pinned => pinned, or moved
+    if let Some(pin) = pin.filter(|pin| ready(*pin)) {
+        return if pin == first {
+            Reason::PinHeld
+        } else {
+            Reason::PinMovedForLoad
+        };
     }
-    // ## remembered => remembered
-    // A later turn stays whatever the load, like a pin. The same request once more stays only where there is room.
-    let mut gone = pin.is_some();
-    if let Some(prefix) = seen.prefix.filter(|_| policy.session.infer) {
-        match find(prefix.replica) {
-            Some(replica) if !prefix.whole || room.fits(replica) => {
-                let reason = if gone {
-                    Reason::PinBrokenGone
-                } else {
-                    Reason::PrefixSeen
-                };
-                return (reason, Some(replica.id));
-            }
-            Some(_) => {}
-            None => gone = true,
-        }
+    // ## its holder is gone => whoever costs least
+    let lost = |prefix: &PrefixSeen| !ready(prefix.replica);
+    if pin.is_some() || seen.prefix.as_ref().is_some_and(lost) {
+        return Reason::PinBrokenGone;
     }
-    // ## new, or its holder is gone => the key's own order
-    match (gone, room.fits(&ready[0])) {
-        (true, _) => (Reason::PinBrokenGone, None),
-        (false, true) => (home, None),
-        (false, false) => (full, None),
+    // ## remembered => remembered, or moved
+    match seen.prefix {
+        Some(prefix) if prefix.replica == first => return Reason::PrefixSeen,
+        // The same request once more belongs nowhere: where it goes is as for a new one.
+        Some(prefix) if !prefix.whole => return Reason::PinMovedForLoad,
+        _ => {}
+    }
+    // ## new => the key's own choice, or whoever costs less
+    if first == first_choice.replica {
+        home
+    } else if ranked[0].held_tokens > first_choice.held_tokens {
+        Reason::PrefixShared
+    } else {
+        full
     }
 }
 
+#[cfg(test)]
+mod herd;
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,10 @@
 #![doc = include_str!("../README.md")]
 
 pub mod decide;
+pub mod estimate;
+pub mod explain;
 pub mod key;
+pub mod ledger;
 pub mod placement;
 pub mod policy;
 pub mod prefix;
@@ -18,4 +21,4 @@ pub use key::{PlacementKey, PrefixKey, ReplicaId, SessionKey};
 pub use policy::Policy;
 pub use problem::{Problem, report};
 pub use reason::Reason;
-pub use schema::{DEFAULT_POLICY, compile};
+pub use schema::{Change, DEFAULT_POLICY, changes, compile, fingerprint, json_schema};

@@ -1,10 +1,14 @@
 //! A policy as the gateway runs it: checked, complete, ready to decide with.
 
+use crate::placement::Settings;
+
 /// Everything that a policy file says. Made by [`crate::compile`], or the default.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct Policy {
     /// How a session is recognised, and how long its pin lasts.
     pub session: SessionPolicy,
+    /// What is remembered of the prompts that each replica has seen.
+    pub prefix: PrefixPolicy,
     /// Where a session goes that has no pin.
     pub placement: PlacementPolicy,
 }
@@ -27,49 +31,20 @@ pub struct SessionPolicy {
     pub pins_max: u32,
 }
 
-/// The section `[placement]`.
+/// The section `[prefix]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PlacementPolicy {
-    /// How far above the mean a replica may be loaded and still take a new session.
-    pub load_bound: LoadBound,
+pub struct PrefixPolicy {
+    /// Bytes of a request per remembered block.
+    pub block_bytes: u32,
+    /// Tokens that a replica's prefix cache holds, where the replica does not say.
+    pub cache_tokens: u32,
 }
 
-/// A multiple of the mean load, at least 1, in thousandths: whole numbers decide alike on every host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LoadBound(u32);
-
-impl LoadBound {
-    /// The least bound, 1.0: nobody above the mean takes a new session.
-    pub const MIN: Self = Self(1_000);
-    /// The greatest bound, 100.0.
-    pub const MAX: Self = Self(100_000);
-
-    /// The bound in thousandths.
-    #[must_use]
-    pub const fn get(self) -> u32 {
-        self.0
-    }
-
-    /// A bound in thousandths, moved into the allowed range.
-    #[must_use]
-    pub const fn from_thousandths(thousandths: u32) -> Self {
-        if thousandths < Self::MIN.0 {
-            Self::MIN
-        } else if thousandths > Self::MAX.0 {
-            Self::MAX
-        } else {
-            Self(thousandths)
-        }
-    }
-
-    /// Most requests in flight on one replica, the new one among them, when `in_flight` requests run on `replicas` replicas:
-    /// the bound times the mean that the new request makes, rounded up. Some replica is always within it.
-    #[must_use]
-    pub fn capacity(self, in_flight: u64, replicas: u64) -> u64 {
-        let total = u128::from(in_flight) + 1;
-        let capacity = (u128::from(self.0) * total).div_ceil(1_000 * u128::from(replicas.max(1)));
-        u64::try_from(capacity).unwrap_or(u64::MAX)
-    }
+/// The section `[placement]`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PlacementPolicy {
+    /// What the cost of each replica weighs by.
+    pub settings: Settings,
 }
 
 impl Default for SessionPolicy {
@@ -100,13 +75,11 @@ impl Default for SessionPolicy {
     }
 }
 
-impl Default for PlacementPolicy {
+impl Default for PrefixPolicy {
     fn default() -> Self {
         Self {
-            load_bound: LoadBound::from_thousandths(1_250),
+            block_bytes: 2_048,
+            cache_tokens: 262_144,
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -27,7 +27,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// All problems of one file, one a line, and a last line that says what follows from them.
+/// All problems, one a line, and a last line that says what follows from them. Those of one file stand together.
 #[must_use]
 pub fn report(problems: &[Problem]) -> String {
     let mut text = String::new();
@@ -37,8 +37,10 @@ pub fn report(problems: &[Problem]) -> String {
     }
     let count = problems.len();
     let noun = if count == 1 { "problem" } else { "problems" };
+    let files = problems.chunk_by(|a, b| a.file == b.file).count();
+    let files_noun = if files == 1 { "file" } else { "files" };
     text.push_str(&format!(
-        "{count} {noun} in 1 file; the gateway would keep its running policy\n"
+        "{count} {noun} in {files} {files_noun}; the gateway would keep its running policy\n"
     ));
     text
 }

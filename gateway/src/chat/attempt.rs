@@ -14,7 +14,8 @@ use crate::layers::Answer;
 use crate::metrics::AttemptResult;
 use crate::reply::ReplyBody;
 use crate::state::Known;
-use crate::state::replicas::{InFlight, Replica};
+use crate::state::replicas::Replica;
+use crate::state::sent::Sent;
 use crate::upstream::client::Client;
 
 /// See the module.
@@ -56,6 +57,7 @@ async fn attempt(
         call,
         candidates,
         reason,
+        placed,
         remember,
         stream,
         record,
@@ -64,7 +66,7 @@ async fn attempt(
     for (tried, replica) in candidates.iter().enumerate() {
         let is_last = tried + 1 == candidates.len();
         record.at(replica);
-        let in_flight = InFlight::new(replica);
+        let sent = Sent::new(&known, replica, &placed, tried > 0);
         match client.call(replica, &call).await {
             Ok((parts, _)) if is_refusal(parts.status) && !is_last => {
                 replica.metrics().attempt(AttemptResult::Refused);
@@ -75,7 +77,7 @@ async fn attempt(
                     keep(&known, remember, replica);
                 }
                 let reason = reason.as_str();
-                return Ok(relay::reply(parts, body, in_flight, reason, stream, record));
+                return Ok(relay::reply(parts, body, sent, reason, stream, record));
             }
             Err(failure) => {
                 if let Failure::Connect { cause, .. } = &failure {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use chat_wire::chunk::{ChunkScan, UsageScan};
+use chat_wire::chunk::ChunkScan;
 use chat_wire::error::ErrorBody;
 use chat_wire::sse::{Frame, FrameCutter};
 use chat_wire::tally::StreamTally;
@@ -18,7 +18,7 @@ use super::silence::Silence;
 use crate::failure::Failure;
 use crate::layers::observe::Record;
 use crate::metrics::Outcome;
-use crate::state::replicas::{InFlight, Replica};
+use crate::state::sent::Sent;
 use crate::upstream::body::UpstreamBody;
 
 /// A stream on its way.
@@ -26,7 +26,7 @@ use crate::upstream::body::UpstreamBody;
 pub struct EventRelay {
     /// `None` once nothing more is to be read.
     upstream: Option<UpstreamBody>,
-    in_flight: InFlight,
+    sent: Sent,
     record: Arc<Record>,
     plan: StreamPlan,
     cutter: FrameCutter,
@@ -66,13 +66,13 @@ enum Verdict {
 impl EventRelay {
     pub(super) fn new(
         upstream: UpstreamBody,
-        in_flight: InFlight,
+        sent: Sent,
         plan: StreamPlan,
         record: Arc<Record>,
     ) -> Self {
         Self {
             upstream: Some(upstream),
-            in_flight,
+            sent,
             record,
             plan,
             cutter: FrameCutter::new(),
@@ -105,7 +105,7 @@ impl EventRelay {
                 // What breaks after the last word is no loss to the client.
                 Some(Err(failure)) if !self.is_complete() => self.fail(&failure),
                 None if !self.is_complete() => {
-                    let replica = self.in_flight.replica().name().clone();
+                    let replica = self.sent.replica().name().clone();
                     let cause = "it ended without a finish reason".to_owned();
                     self.fail(&Failure::Truncated { replica, cause });
                 }
@@ -136,7 +136,7 @@ impl EventRelay {
                 Ok(None) => break,
                 Err(error) => {
                     self.queue(chunk.slice(run..at));
-                    let replica = self.in_flight.replica().name().clone();
+                    let replica = self.sent.replica().name().clone();
                     return self.fail(&Failure::EventTooLarge {
                         replica,
                         cause: error.to_string(),
@@ -186,7 +186,7 @@ impl EventRelay {
             return Verdict::Pass;
         };
         if chunk.error.is_some() {
-            self.in_flight.replica().metrics().stream_errors.inc();
+            self.sent.replica().metrics().stream_errors.inc();
             self.record.ended(Outcome::UpstreamError);
             return Verdict::Last;
         }
@@ -202,8 +202,9 @@ impl EventRelay {
         if !tokens.any {
             return;
         }
+        self.sent.first_token();
         let now = Instant::now();
-        let metrics = self.in_flight.replica().metrics();
+        let metrics = self.sent.replica().metrics();
         let seconds = |since: Instant| now.duration_since(since).as_secs_f64();
         match self.times.last.replace(now) {
             None => metrics.ttft.observe(seconds(self.record.started())),
@@ -224,11 +225,11 @@ impl EventRelay {
     fn fail(&mut self, failure: &Failure) {
         let row = failure.row();
         self.record.ended(row.outcome);
-        self.in_flight.replica().metrics().truncated.inc();
+        self.sent.replica().metrics().truncated.inc();
         self.upstream = None;
         let message = failure.to_string();
         tracing::warn!(
-            replica = &**self.in_flight.replica().name(),
+            replica = &**self.sent.replica().name(),
             message,
             "stream cut"
         );
@@ -254,20 +255,7 @@ impl Drop for EventRelay {
     /// The usage counts however the stream ended: the replica has done the work.
     fn drop(&mut self) {
         if let Some(usage) = self.tally.usage {
-            count_usage(self.in_flight.replica(), usage);
+            self.sent.usage(usage);
         }
     }
-}
-
-/// Adds a reply's usage to its replica's series.
-pub(super) fn count_usage(replica: &Replica, usage: UsageScan) {
-    let metrics = replica.metrics();
-    metrics.prompt_tokens.inc_by(usage.prompt_tokens);
-    metrics
-        .cached_tokens
-        .inc_by(usage.cached_tokens.unwrap_or(0));
-    metrics.completion_tokens.inc_by(usage.completion_tokens);
-    metrics
-        .reasoning_tokens
-        .inc_by(usage.reasoning_tokens.unwrap_or(0));
 }

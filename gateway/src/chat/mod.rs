@@ -3,6 +3,7 @@
 pub mod attempt;
 pub mod events;
 pub mod parse;
+mod place;
 pub mod plain;
 pub mod relay;
 pub mod route;

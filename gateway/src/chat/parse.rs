@@ -23,6 +23,7 @@ use crate::layers::Answer;
 use crate::layers::observe::{Arrived, Record};
 use crate::reply::ReplyBody;
 use crate::state::Known;
+use crate::state::policy::PolicyInUse;
 
 /// Room made for a body at once, in bytes. What a client announces beyond this is believed as it arrives.
 const BODY_ROOM_BYTES_MAX: usize = 4 << 20;
@@ -44,6 +45,8 @@ pub struct ChatCall {
     pub session: Option<SessionKey>,
     /// The conversation's prefix keys.
     pub chain: Chain,
+    /// The policy that was in use as it arrived; a reload does not change it on the way.
+    pub policy: Arc<PolicyInUse>,
     /// Where the stages note what happens.
     pub record: Arc<Record>,
 }
@@ -166,7 +169,7 @@ fn understand(
     body: Bytes,
     record: Arc<Record>,
 ) -> Result<ChatCall, Failure> {
-    let policy = &known.policy;
+    let policy = known.policy.current();
     let scan = scan::chat(&body, policy.body_paths()).map_err(|error| Failure::BadBody {
         message: error.to_string(),
     })?;
@@ -188,7 +191,9 @@ fn understand(
         is_user: message.role == Role::User,
     });
     let tools = scan.tools.clone().map_or(&b""[..], |span| &body[span]);
-    let chain = prefix::chain(TENANT, model, scan.cache_salt.as_deref(), tools, messages);
+    let block_bytes = policy.policy().prefix.block_bytes;
+    let salt = scan.cache_salt.as_deref();
+    let chain = prefix::chain(TENANT, model, salt, tools, messages, block_bytes);
     let session = session.map(|(key, _)| key);
     Ok(ChatCall {
         uri,
@@ -197,6 +202,7 @@ fn understand(
         scan,
         session,
         chain,
+        policy,
         record,
     })
 }

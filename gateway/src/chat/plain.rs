@@ -7,11 +7,10 @@ use bytes::{Bytes, BytesMut};
 use chat_wire::chunk;
 use http::StatusCode;
 
-use super::events::count_usage;
 use crate::failure::Failure;
 use crate::layers::observe::Record;
 use crate::metrics::Outcome;
-use crate::state::replicas::InFlight;
+use crate::state::sent::Sent;
 use crate::upstream::body::UpstreamBody;
 
 /// Bytes of an answer that are looked at for its usage. A longer answer is passed on unread.
@@ -21,7 +20,7 @@ const READ_BYTES_MAX: usize = 8 << 20;
 #[derive(Debug)]
 pub struct PlainRelay {
     upstream: UpstreamBody,
-    in_flight: InFlight,
+    sent: Sent,
     status: StatusCode,
     record: Arc<Record>,
     /// Views of the chunks so far, for the usage; empty where the answer has none.
@@ -33,13 +32,16 @@ pub struct PlainRelay {
 impl PlainRelay {
     pub(super) fn new(
         upstream: UpstreamBody,
-        in_flight: InFlight,
+        mut sent: Sent,
         status: StatusCode,
         record: Arc<Record>,
     ) -> Self {
+        if status.is_success() {
+            sent.answered();
+        }
         let mut relay = Self {
             upstream,
-            in_flight,
+            sent,
             status,
             record,
             seen: Vec::new(),
@@ -122,7 +124,7 @@ impl PlainRelay {
         if let Ok(answer) = chunk::scan(&whole)
             && let Some(usage) = answer.usage
         {
-            count_usage(self.in_flight.replica(), usage);
+            self.sent.usage(usage);
         }
     }
 }

@@ -11,7 +11,7 @@ use super::plain::PlainRelay;
 use super::route::StreamPlan;
 use crate::layers::observe::Record;
 use crate::reply::ReplyBody;
-use crate::state::replicas::InFlight;
+use crate::state::sent::Sent;
 use crate::upstream::body::UpstreamBody;
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ pub(super) fn strip_hop_headers(headers: &mut HeaderMap) {
 pub(super) fn reply(
     parts: response::Parts,
     upstream: UpstreamBody,
-    in_flight: InFlight,
+    sent: Sent,
     reason: &'static str,
     plan: StreamPlan,
     record: Arc<Record>,
@@ -66,15 +66,15 @@ pub(super) fn reply(
         ..
     } = parts;
     strip_hop_headers(&mut headers);
-    headers.insert(X_PINION_REPLICA, in_flight.replica().name_header().clone());
+    headers.insert(X_PINION_REPLICA, sent.replica().name_header().clone());
     headers.insert(X_PINION_REASON, HeaderValue::from_static(reason));
     let body = if status.is_success() && is_event_stream(&headers) {
         headers.remove(CONTENT_LENGTH);
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         headers.insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
-        ReplyBody::events(EventRelay::new(upstream, in_flight, plan, record))
+        ReplyBody::events(EventRelay::new(upstream, sent, plan, record))
     } else {
-        ReplyBody::plain(PlainRelay::new(upstream, in_flight, status, record))
+        ReplyBody::plain(PlainRelay::new(upstream, sent, status, record))
     };
     let mut response = Response::new(body);
     *response.status_mut() = status;

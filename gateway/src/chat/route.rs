@@ -6,13 +6,11 @@ use std::task::{Context, Poll};
 use chat_wire::splice::Edits;
 use http::Response;
 use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, EXPECT, HOST};
-use routing_policies::{
-    Features, PinAction, PlacementKey, PrefixKey, PrefixSeen, Reason, ReplicaView, Seen,
-    SessionKey, decide,
-};
+use routing_policies::{PinAction, PrefixKey, Reason, ReplicaView, SessionKey};
 use tower::{Layer, Service};
 
 use super::parse::ChatCall;
+use super::place::place;
 use super::relay::strip_hop_headers;
 use crate::failure::Failure;
 use crate::layers::Answer;
@@ -20,6 +18,7 @@ use crate::layers::observe::Record;
 use crate::reply::ReplyBody;
 use crate::state::Known;
 use crate::state::replicas::Replica;
+use crate::state::sent::Placed;
 use crate::upstream::client::UpstreamCall;
 
 /// Replicas that one request is tried at. More would turn a request that brings its replica down into an outage.
@@ -34,6 +33,8 @@ pub struct RoutedCall {
     pub candidates: Vec<Arc<Replica>>,
     /// Why the first is the first.
     pub reason: Reason,
+    /// How it was placed.
+    pub placed: Arc<Placed>,
     /// What to remember once one has answered.
     pub remember: Remember,
     /// What the client expects of a stream.
@@ -123,22 +124,21 @@ fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
         }),
         _ => Ok(replicas
             .iter()
-            .zip(&known.ids)
-            .map(|(replica, id)| ReplicaView {
-                id: *id,
+            .map(|replica| ReplicaView {
+                id: replica.id(),
                 ready: replica.is_ready() && models.may_serve(replica.index(), model),
                 in_flight: u32::try_from(replica.in_flight()).unwrap_or(u32::MAX),
             })
             .collect()),
     })?;
-    let policy = known.policy.policy();
-    let decision = decide(policy, &features(known, &call), seen(known, &call), &views);
+    let policy = call.policy.policy();
+    let (decision, placed) = place(known, policy, &call, &views);
     let candidates: Vec<Arc<Replica>> = decision
         .candidates
         .iter()
         .take(CANDIDATES_MAX)
-        .filter_map(|id| known.ids.iter().position(|known| known == id))
-        .map(|index| replicas[index].clone())
+        .filter_map(|ranked| replicas.iter().find(|r| r.id() == ranked.replica))
+        .cloned()
         .collect();
     let Some(first) = candidates.first() else {
         known.metrics.no_candidate(decision.reason);
@@ -158,45 +158,11 @@ fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
         call: upstream_call(call, stream),
         candidates,
         reason: decision.reason,
+        placed: Arc::new(placed),
         remember,
         stream,
         record,
     })
-}
-
-fn features(known: &Known, call: &ChatCall) -> Features {
-    let infer = known.policy.policy().session.infer;
-    let root = (!call.scan.messages.is_empty()).then(|| call.chain.root());
-    let nameless = call.session.is_none() && !(infer && root.is_some());
-    // The body is hashed only where it is all there is to go by.
-    let body = PlacementKey::of_body(if nameless { &call.body } else { b"" });
-    Features {
-        session: call.session,
-        root,
-        body,
-    }
-}
-
-/// What is remembered of this session and this conversation.
-fn seen(known: &Known, call: &ChatCall) -> Seen {
-    let id = |index: u16| known.ids.get(usize::from(index)).copied();
-    let pin = call
-        .session
-        .and_then(|key| known.sessions.get(&key))
-        .and_then(id);
-    let prefix = known.policy.policy().session.infer.then(|| {
-        let (depth, replica) = call
-            .chain
-            .deepest(|key| known.prefixes.get(&key).and_then(id))?;
-        Some(PrefixSeen {
-            replica,
-            whole: depth == call.chain.keys().len(),
-        })
-    });
-    Seen {
-        pin,
-        prefix: prefix.flatten(),
-    }
 }
 
 fn wants_usage(call: &ChatCall) -> bool {

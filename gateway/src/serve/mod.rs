@@ -3,6 +3,7 @@
 pub mod admin;
 pub mod drain;
 pub mod listen;
+mod reload;
 pub mod threads;
 pub mod tls;
 
@@ -16,7 +17,7 @@ use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::stack::stack;
 use crate::state::Known;
-use crate::state::policy::PolicyInUse;
+use crate::state::policy::PolicyStore;
 use crate::upstream::client::Client;
 use crate::upstream::connect::{Connect, Tcp};
 use crate::upstream::probe;
@@ -56,7 +57,7 @@ impl Gateway {
     /// # Errors
     /// As [`Gateway::bind`].
     pub async fn bind_over(config: Config, connect: Box<dyn Connect>) -> Result<Self, StartError> {
-        let policy = PolicyInUse::load(config.policy.as_deref()).map_err(StartError)?;
+        let policy = PolicyStore::load(config.policy.as_deref()).map_err(StartError)?;
         let tls = config
             .tls
             .clone()
@@ -119,6 +120,7 @@ impl Gateway {
         };
         admin_tasks.spawn(admin.run(operators, admin_tasks.clone()));
         probe::start(&tasks, &known, &client);
+        reload::watch(&tasks, &known);
         if let Some(tls) = &tls {
             tls.watch(&tasks, known.metrics.clone());
         }

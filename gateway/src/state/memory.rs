@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -18,8 +19,8 @@ pub struct Memory<K: Hash + Eq> {
     entries: DashMap<K, Entry, BuildHasherDefault<FirstWord>>,
     /// Every key of `entries` once, in the order of insertion or second chance.
     queue: Mutex<VecDeque<K>>,
-    entries_max: usize,
-    ttl: Duration,
+    entries_max: AtomicUsize,
+    ttl_seconds: AtomicU64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -57,15 +58,31 @@ impl Hasher for FirstWord {
 }
 
 impl<K: Hash + Eq + Copy> Memory<K> {
-    /// Room for `entries_max` keys (at least one), each forgotten after `ttl` without use.
+    /// Room for `entries_max` keys (at least one), each forgotten after `ttl`, in whole seconds, without use.
     #[must_use]
     pub fn new(entries_max: usize, ttl: Duration) -> Self {
         Self {
             entries: DashMap::default(),
             queue: Mutex::default(),
-            entries_max: entries_max.max(1),
-            ttl,
+            entries_max: AtomicUsize::new(entries_max.max(1)),
+            ttl_seconds: AtomicU64::new(ttl.as_secs()),
         }
+    }
+
+    /// Changes the room and the age limit. What does not fit goes now, what is too old counts as gone at once.
+    pub fn limit(&self, entries_max: usize, ttl: Duration) {
+        self.ttl_seconds.store(ttl.as_secs(), Ordering::Relaxed);
+        let entries_max = entries_max.max(1);
+        let now = Instant::now();
+        let mut queue = self.queue();
+        self.entries_max.store(entries_max, Ordering::Relaxed);
+        while queue.len() > entries_max {
+            self.evict(&mut queue, now);
+        }
+    }
+
+    fn ttl(&self) -> Duration {
+        Duration::from_secs(self.ttl_seconds.load(Ordering::Relaxed))
     }
 
     fn queue(&self) -> MutexGuard<'_, VecDeque<K>> {
@@ -75,8 +92,14 @@ impl<K: Hash + Eq + Copy> Memory<K> {
     /// The value of a key that is not too old. Looking does not make it younger; [`Memory::put`] does.
     #[must_use]
     pub fn get(&self, key: &K) -> Option<u16> {
+        self.get_dated(key).map(|(value, _)| value)
+    }
+
+    /// The value of a key that is not too old, and when it was put.
+    #[must_use]
+    pub fn get_dated(&self, key: &K) -> Option<(u16, Instant)> {
         let entry = *self.entries.get(key)?;
-        (entry.used.elapsed() <= self.ttl).then_some(entry.value)
+        (entry.used.elapsed() <= self.ttl()).then_some((entry.value, entry.used))
     }
 
     /// Remembers a value, replacing the key's old one.
@@ -90,7 +113,7 @@ impl<K: Hash + Eq + Copy> Memory<K> {
         if self.replace(&key, value, used) {
             return;
         }
-        while queue.len() >= self.entries_max {
+        while queue.len() >= self.entries_max.load(Ordering::Relaxed) {
             self.evict(&mut queue, used);
         }
         let again = false;
@@ -111,7 +134,7 @@ impl<K: Hash + Eq + Copy> Memory<K> {
         let now = Instant::now();
         let mut queue = self.queue();
         self.entries
-            .retain(|_, entry| now.duration_since(entry.used) <= self.ttl);
+            .retain(|_, entry| now.duration_since(entry.used) <= self.ttl());
         queue.retain(|key| self.entries.contains_key(key));
     }
 
@@ -134,7 +157,7 @@ impl<K: Hash + Eq + Copy> Memory<K> {
             let Some(mut entry) = self.entries.get_mut(&key) else {
                 continue;
             };
-            if entry.again && now.duration_since(entry.used) <= self.ttl {
+            if entry.again && now.duration_since(entry.used) <= self.ttl() {
                 entry.again = false;
                 queue.push_back(key);
                 continue;
@@ -181,6 +204,25 @@ mod tests {
             [0, 1, 2, 3].map(|key| memory.get(&key)),
             [Some(9), None, Some(0), Some(0)]
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn new_limits_hold_at_once_and_keep_what_fits() {
+        let memory = Memory::new(8, TTL);
+        for key in 0..6_u128 {
+            memory.put(key, 7);
+        }
+        memory.put(0, 9);
+        memory.limit(2, TTL);
+        assert_eq!((memory.len(), memory.get(&0)), (2, Some(9)));
+        memory.put(6, 1);
+        assert_eq!(memory.len(), 2);
+        memory.limit(8, Duration::from_secs(1));
+        assert_eq!((memory.len(), memory.get(&6)), (2, Some(1)));
+        tokio::time::advance(Duration::from_secs(2)).await;
+        assert_eq!(memory.get(&6), None);
+        memory.limit(8, TTL);
+        assert_eq!(memory.get(&6), Some(1));
     }
 
     proptest! {

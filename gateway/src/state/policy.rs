@@ -1,16 +1,26 @@
-//! The routing policy in use, with what the path of a request needs made ready once.
+//! The routing policy in use, and how a new one takes its place: whole, or not at all.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use arc_swap::ArcSwap;
 use chat_wire::JsonPath;
 use routing_policies::Policy;
+use serde::Serialize;
+use tokio::sync::Notify;
 
-/// A policy and where it came from.
+/// What stands in place of a file's name where there is none.
+const BUILT_IN: &str = "built in";
+
+/// A policy and where it came from, with what the path of a request needs made ready once. A request keeps the one that it began with.
 #[derive(Debug)]
 pub struct PolicyInUse {
     policy: Policy,
     body_paths: Vec<JsonPath>,
     source: String,
+    version: u64,
+    loaded_at: SystemTime,
 }
 
 impl PolicyInUse {
@@ -20,17 +30,17 @@ impl PolicyInUse {
     /// The file cannot be read or has problems: all of them, with their places.
     pub fn load(file: Option<&Path>) -> Result<Self, String> {
         let Some(file) = file else {
-            return Self::new(Policy::default(), "built in".into());
+            return Self::new(BUILT_IN.into(), routing_policies::DEFAULT_POLICY);
         };
         let name = file.display().to_string();
         let text = std::fs::read_to_string(file)
             .map_err(|error| format!("{name}: cannot be read: {error}"))?;
-        let policy = routing_policies::compile(&name, &text)
-            .map_err(|problems| routing_policies::report(&problems))?;
-        Self::new(policy, name)
+        Self::new(name, &text)
     }
 
-    fn new(policy: Policy, source: String) -> Result<Self, String> {
+    fn new(source: String, text: &str) -> Result<Self, String> {
+        let policy = routing_policies::compile(&source, text)
+            .map_err(|problems| routing_policies::report(&problems))?;
         let path = |text: &String| {
             JsonPath::parse(text)
                 .map_err(|error| format!("{source}: session.body: `{text}`: {error}"))
@@ -45,6 +55,8 @@ impl PolicyInUse {
             policy,
             body_paths,
             source,
+            version: routing_policies::fingerprint(text),
+            loaded_at: SystemTime::now(),
         })
     }
 
@@ -64,5 +76,114 @@ impl PolicyInUse {
     #[must_use]
     pub fn source(&self) -> &str {
         &self.source
+    }
+
+    /// A hash of the file's text, in 16 hexadecimal digits: the same on every gateway that runs the same.
+    #[must_use]
+    pub fn version(&self) -> String {
+        format!("{:016x}", self.version)
+    }
+}
+
+/// Holds the policy in use and swaps it for what its file says now.
+#[derive(Debug)]
+pub struct PolicyStore {
+    file: Option<PathBuf>,
+    current: ArcSwap<PolicyInUse>,
+    /// Why the last reload left the policy as it was; `None` once one has worked.
+    last_error: Mutex<Option<String>>,
+    asked: Notify,
+}
+
+/// The policy as `/state` shows it.
+#[derive(Debug, Serialize)]
+pub struct PolicyState {
+    /// The file, or `built in`.
+    file: String,
+    /// A hash of its text.
+    version: String,
+    /// When it was read, in seconds since 1970.
+    loaded_at_unix_seconds: u64,
+    /// What is wrong with the file as it stands now, where the gateway did not take it.
+    last_error: Option<String>,
+}
+
+impl PolicyStore {
+    /// The policy of a file, or the one built in.
+    ///
+    /// # Errors
+    /// As [`PolicyInUse::load`].
+    pub fn load(file: Option<&Path>) -> Result<Self, String> {
+        Ok(Self {
+            current: ArcSwap::from_pointee(PolicyInUse::load(file)?),
+            file: file.map(Path::to_owned),
+            last_error: Mutex::default(),
+            asked: Notify::new(),
+        })
+    }
+
+    /// The policy in use now. A request asks once and keeps what it got.
+    #[must_use]
+    pub fn current(&self) -> Arc<PolicyInUse> {
+        self.current.load_full()
+    }
+
+    /// The file; `None` where the built-in policy runs, which never changes.
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// Reads the file again: the new policy takes the place of the old one whole, or the old one stays.
+    ///
+    /// # Errors
+    /// As [`PolicyInUse::load`]; also kept for [`PolicyStore::describe`].
+    pub fn reload(&self) -> Result<Arc<PolicyInUse>, String> {
+        let loaded = PolicyInUse::load(self.file());
+        let mut last_error = self
+            .last_error
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        match loaded {
+            Ok(policy) => {
+                let policy = Arc::new(policy);
+                self.current.store(policy.clone());
+                *last_error = None;
+                Ok(policy)
+            }
+            Err(why) => {
+                *last_error = Some(why.clone());
+                Err(why)
+            }
+        }
+    }
+
+    /// Has the watching task read the file again, changed or not.
+    pub fn ask(&self) {
+        self.asked.notify_one();
+    }
+
+    /// Resolves when [`PolicyStore::ask`] was called.
+    pub async fn asked(&self) {
+        self.asked.notified().await;
+    }
+
+    /// What `/state` shows.
+    #[must_use]
+    pub fn describe(&self) -> PolicyState {
+        let current = self.current();
+        let last_error = self
+            .last_error
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        PolicyState {
+            file: current.source().to_owned(),
+            version: current.version(),
+            loaded_at_unix_seconds: current
+                .loaded_at
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |since| since.as_secs()),
+            last_error: last_error.clone(),
+        }
     }
 }

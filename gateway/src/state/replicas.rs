@@ -1,12 +1,15 @@
 //! The fleet as the gateway sees it now.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use http::HeaderValue;
 use http::uri::Authority;
+use routing_policies::ReplicaId;
+use tokio::time::Instant;
 
+use super::beliefs::Beliefs;
 use super::health::{Change, Health};
 use super::models::{FleetModels, Model};
 use crate::config::ReplicaConfig;
@@ -17,6 +20,7 @@ use crate::upstream::pool::Pool;
 #[derive(Debug)]
 pub struct Replica {
     index: usize,
+    id: ReplicaId,
     name: Arc<str>,
     authority: Authority,
     host_header: HeaderValue,
@@ -26,16 +30,36 @@ pub struct Replica {
     health: Mutex<Health>,
     /// Copy of the health's own flag, for the path of a request.
     ready: AtomicBool,
+    beliefs: Arc<Beliefs>,
+    /// Tokens of its cache as last told.
+    cache_tokens: AtomicU64,
+    /// When its cache was last found to be lost.
+    emptied: Mutex<Option<Instant>>,
+}
+
+/// What a replica says of itself in an answer to a probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told<'a> {
+    /// The process, where it tells.
+    pub instance: Option<&'a str>,
+    /// Tokens that its prefix cache holds.
+    pub cache_tokens: u64,
 }
 
 impl Replica {
-    fn new(index: usize, config: &ReplicaConfig, metrics: &Metrics) -> Self {
+    fn new(
+        index: usize,
+        config: &ReplicaConfig,
+        metrics: &Metrics,
+        beliefs: &Arc<Beliefs>,
+    ) -> Self {
         let header = |text: &str| {
             // Names and authorities were checked to be plain when the configuration was read.
             HeaderValue::from_str(text).unwrap_or_else(|_| HeaderValue::from_static("unnamed"))
         };
         Self {
             index,
+            id: ReplicaId::of(&config.name),
             name: config.name.as_str().into(),
             authority: config.authority.clone(),
             host_header: header(config.authority.as_str()),
@@ -44,6 +68,9 @@ impl Replica {
             pool: Pool::default(),
             health: Mutex::default(),
             ready: AtomicBool::new(false),
+            beliefs: beliefs.clone(),
+            cache_tokens: AtomicU64::new(0),
+            emptied: Mutex::default(),
         }
     }
 
@@ -51,6 +78,12 @@ impl Replica {
     #[must_use]
     pub fn index(&self) -> usize {
         self.index
+    }
+
+    /// Its id in decisions.
+    #[must_use]
+    pub fn id(&self) -> ReplicaId {
+        self.id
     }
 
     /// Its name.
@@ -111,22 +144,39 @@ impl Replica {
         usize::try_from(self.metrics.in_flight.get()).unwrap_or(0)
     }
 
-    /// A probe was answered, by the process `instance` where it tells.
-    pub fn on_probe_ok(&self, instance: Option<&str>) {
-        let change = self.report(|health| health.on_ok(instance));
+    /// Whether its cache was lost after `then`: what was sent to it before is not there any more.
+    #[must_use]
+    pub fn was_emptied_since(&self, then: Instant) -> bool {
+        let emptied = *self.emptied.lock().unwrap_or_else(PoisonError::into_inner);
+        emptied.is_some_and(|at| at > then)
+    }
+
+    /// A probe was answered.
+    pub fn on_probe_ok(&self, told: Told<'_>) {
+        let change = self.report(|health| health.on_ok(told.instance));
         let name = &*self.name;
-        match change {
-            Change::Ready => tracing::info!(replica = name, "replica is ready"),
-            Change::Cold => {
-                self.metrics.cold_starts.inc();
-                self.pool.clear();
-                tracing::info!(
-                    replica = name,
-                    "replica was restarted: its prefix cache is empty"
-                );
-            }
-            Change::None | Change::Unready => {}
+        if change == Change::Cold {
+            self.metrics.cold_starts.inc();
+            self.pool.clear();
+            self.on_emptied();
+            tracing::info!(
+                replica = name,
+                "replica was restarted: its prefix cache is empty"
+            );
         }
+        let before = self.cache_tokens.swap(told.cache_tokens, Ordering::Relaxed);
+        if before != told.cache_tokens || matches!(change, Change::Ready | Change::Cold) {
+            self.beliefs.join(self.id, told.cache_tokens);
+        }
+        if change == Change::Ready {
+            tracing::info!(replica = name, "replica is ready");
+        }
+    }
+
+    fn on_emptied(&self) {
+        let mut emptied = self.emptied.lock().unwrap_or_else(PoisonError::into_inner);
+        *emptied = Some(Instant::now());
+        self.beliefs.forget(self.id);
     }
 
     /// A probe failed, for the reason `why`.
@@ -158,6 +208,11 @@ impl Replica {
         let change = report(&mut health);
         self.ready.store(health.is_ready(), Ordering::Relaxed);
         self.metrics.ready.set(i64::from(health.is_ready()));
+        // A replica that names its process tells, when it is back, whether its cache is still there. Of another one the gateway has to
+        // expect the worst.
+        if change == Change::Unready && health.instance().is_none() {
+            self.on_emptied();
+        }
         change
     }
 }
@@ -199,8 +254,8 @@ pub struct Fleet {
 impl Fleet {
     /// The fleet of a configuration, nobody ready yet.
     #[must_use]
-    pub fn new(configs: &[ReplicaConfig], metrics: &Metrics) -> Self {
-        let replica = |(index, config)| Arc::new(Replica::new(index, config, metrics));
+    pub fn new(configs: &[ReplicaConfig], metrics: &Metrics, beliefs: &Arc<Beliefs>) -> Self {
+        let replica = |(index, config)| Arc::new(Replica::new(index, config, metrics, beliefs));
         let lists = vec![None; configs.len()];
         Self {
             replicas: configs.iter().enumerate().map(replica).collect(),

@@ -89,6 +89,7 @@ mod tests {
             replicas: 2,
             listen: "0.0.0.0:8080".parse().unwrap(),
             admin_listen: "127.0.0.1:9090".parse().unwrap(),
+            policy: None,
             replica_bin: None,
             restart_seconds: 1,
             replica_args: Vec::new(),

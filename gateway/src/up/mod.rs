@@ -56,7 +56,8 @@ pub async fn run(options: Up, shutdown: impl Future<Output = ()>) -> Result<(), 
         });
     }
     // Before any replica loads its model, so that a taken port is told at once.
-    let config = Config::new(options.listen, options.admin_listen, replicas);
+    let mut config = Config::new(options.listen, options.admin_listen, replicas);
+    config.policy.clone_from(&options.policy);
     let gateway = Gateway::bind(config)
         .await
         .map_err(|error| UpError(error.to_string()))?;

@@ -8,7 +8,8 @@ use super::supervise::supervise;
 use crate::config::ReplicaConfig;
 use crate::metrics::Metrics;
 use crate::serve::drain::Tasks;
-use crate::state::replicas::Fleet;
+use crate::state::beliefs::Beliefs;
+use crate::state::replicas::{Fleet, Told};
 
 #[tokio::test]
 async fn a_replica_that_dies_after_it_was_ready_is_started_again() {
@@ -25,9 +26,12 @@ async fn a_replica_that_dies_after_it_was_ready_is_started_again() {
         name: "r".into(),
         authority: "127.0.0.1:1".parse().unwrap(),
     };
-    let fleet = Fleet::new(&[config], &Metrics::new());
+    let fleet = Fleet::new(&[config], &Metrics::new(), &Beliefs::new(1).into());
     let replica = fleet.replicas()[0].clone();
-    replica.on_probe_ok(Some("first"));
+    replica.on_probe_ok(Told {
+        instance: Some("first"),
+        cache_tokens: 0,
+    });
     let plan = Plan {
         name: "r".into(),
         binary,

@@ -9,7 +9,7 @@ use super::client::{Client, ProbeError};
 use crate::serve::drain::Tasks;
 use crate::state::Known;
 use crate::state::models;
-use crate::state::replicas::{Fleet, Replica};
+use crate::state::replicas::{Fleet, Replica, Told};
 
 /// Between two probes of a replica that is ready.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
@@ -28,20 +28,20 @@ pub fn start(tasks: &Tasks, known: &Arc<Known>, client: &Arc<Client>) {
         tasks.spawn(async move {
             tokio::select! {
                 () = stop.wait() => {}
-                () = probe_forever(&known.fleet, &client, &replica) => {}
+                () = probe_forever(&known, &client, &replica) => {}
             }
         });
     }
 }
 
-async fn probe_forever(fleet: &Fleet, client: &Client, replica: &Replica) {
+async fn probe_forever(known: &Known, client: &Client, replica: &Replica) {
     let mut ticks = interval(PROBE_EVERY_UNREADY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut until_models = 0_u32;
     loop {
         ticks.tick().await;
         let before = replica.instance();
-        probe(client, replica).await;
+        probe(known, client, replica).await;
         replica.pool().sweep();
         if !replica.is_ready() {
             until_models = 0;
@@ -52,7 +52,7 @@ async fn probe_forever(fleet: &Fleet, client: &Client, replica: &Replica) {
         }
         if until_models == 0 {
             until_models = PROBES_PER_MODEL_LIST;
-            if let Err(why) = ask_models(fleet, client, replica).await {
+            if let Err(why) = ask_models(&known.fleet, client, replica).await {
                 until_models = 1;
                 tracing::debug!(
                     replica = &**replica.name(),
@@ -67,10 +67,16 @@ async fn probe_forever(fleet: &Fleet, client: &Client, replica: &Replica) {
 }
 
 /// One probe, reported to the replica's health.
-async fn probe(client: &Client, replica: &Replica) {
+async fn probe(known: &Known, client: &Client, replica: &Replica) {
     match client.probe(replica, "/health", PROBE_LIMIT).await {
         Ok((status, body)) if status.is_success() => {
-            replica.on_probe_ok(instance_of(&body).as_deref());
+            let health = ReplicaHealth::read(&body);
+            replica.on_probe_ok(Told {
+                instance: health.instance.as_deref(),
+                cache_tokens: health.cache_tokens().unwrap_or_else(|| {
+                    u64::from(known.policy.current().policy().prefix.cache_tokens)
+                }),
+            });
         }
         Ok((status, _)) => replica.on_probe_failed(&format!("/health answers {status}")),
         Err(ProbeError::Unreachable(why)) => replica.on_unreachable(&why),
@@ -88,11 +94,50 @@ async fn ask_models(fleet: &Fleet, client: &Client, replica: &Replica) -> Result
     Ok(())
 }
 
-/// The `instance` of a health answer, which names the process. Other engines have none.
-fn instance_of(body: &[u8]) -> Option<String> {
-    #[derive(serde::Deserialize)]
-    struct Answer {
-        instance: Option<String>,
+/// What a health answer says beyond its status. Other engines say none of it.
+#[derive(Debug, Default, serde::Deserialize)]
+struct ReplicaHealth {
+    /// Names the process.
+    instance: Option<String>,
+    kv_blocks: Option<u64>,
+    block_tokens: Option<u64>,
+    prefix_cache: Option<bool>,
+}
+
+impl ReplicaHealth {
+    fn read(body: &[u8]) -> Self {
+        serde_json::from_slice(body).unwrap_or_default()
     }
-    serde_json::from_slice::<Answer>(body).ok()?.instance
+
+    /// Tokens that the replica's cache holds; none of one that reuses nothing.
+    fn cache_tokens(&self) -> Option<u64> {
+        if self.prefix_cache == Some(false) {
+            return Some(0);
+        }
+        Some(self.kv_blocks?.saturating_mul(self.block_tokens?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(body: &str, instance: Option<&str>, cache_tokens: Option<u64>) {
+        let health = ReplicaHealth::read(body.as_bytes());
+        assert_eq!(health.instance.as_deref(), instance);
+        assert_eq!(health.cache_tokens(), cache_tokens);
+    }
+
+    #[test]
+    fn a_replica_tells_its_process_and_its_room() {
+        check("", None, None);
+        check(r#"{"instance":"a","status":"ok"}"#, Some("a"), None);
+        let whole = r#"{"instance":"a","kv_blocks":64,"block_tokens":16,"prefix_cache":true}"#;
+        check(whole, Some("a"), Some(1_024));
+        let off = r#"{"kv_blocks":64,"block_tokens":16,"prefix_cache":false}"#;
+        check(off, None, Some(0));
+        let much = r#"{"kv_blocks":18446744073709551615,"block_tokens":16}"#;
+        check(much, None, Some(u64::MAX));
+    }
 }

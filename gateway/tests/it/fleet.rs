@@ -9,7 +9,8 @@ use gateway::metrics::Metrics;
 use gateway::reply::ReplyBody;
 use gateway::serve::drain::Tasks;
 use gateway::stack::stack;
-use gateway::state::policy::PolicyInUse;
+use gateway::state::policy::PolicyStore;
+use gateway::state::replicas::Told;
 use gateway::state::{Known, models};
 use gateway::upstream::client::Client;
 use http::{HeaderMap, Request, Response};
@@ -80,7 +81,7 @@ impl Fleet {
         let mut config = config(&replicas);
         change(&mut config);
         let (tasks, _) = Tasks::new();
-        let policy = PolicyInUse::load(config.policy.as_deref().map(Path::new)).unwrap();
+        let policy = PolicyStore::load(config.policy.as_deref().map(Path::new)).unwrap();
         let known = Arc::new(Known::new(&config, policy, Metrics::new()));
         let wires = Wires::new(&replicas, tasks.clone());
         let client = Arc::new(Client::new(Box::new(wires), config.timeouts));
@@ -94,7 +95,7 @@ impl Fleet {
             service: Box::new(move |request| service.clone().call(request)),
         };
         for replica in fleet.known.fleet.replicas() {
-            replica.on_probe_ok(Some("first"));
+            replica.on_probe_ok(told("first"));
         }
         fleet
     }
@@ -169,6 +170,14 @@ impl Fleet {
     pub(crate) fn outcome(&self, replica: &str, outcome: &str) -> f64 {
         let labels = format!("outcome=\"{outcome}\",replica=\"{replica}\"");
         self.metric(&format!("gateway_requests_total{{{labels}}}"))
+    }
+}
+
+/// What a replica of this process says of itself, with a cache that nothing here fills.
+pub(crate) fn told(instance: &str) -> Told<'_> {
+    Told {
+        instance: Some(instance),
+        cache_tokens: 1_000_000,
     }
 }
 

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use gateway::config::{Config, TlsFiles};
 use gateway::serve::Gateway;
 use gateway::serve::drain::Tasks;
+use gateway::state::Known;
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
@@ -25,15 +26,16 @@ use crate::replica::{STOP, Scripted, Step, Wires, end, event, stream_head, wait}
 
 const A: &str = r#"{"choices":[{"index":0,"delta":{"content":"A"}}]}"#;
 
-struct Running {
+pub(crate) struct Running {
     clients: SocketAddr,
     operators: SocketAddr,
     stop: oneshot::Sender<()>,
     ended: oneshot::Receiver<()>,
     tasks: Tasks,
+    pub(crate) known: Arc<Known>,
 }
 
-async fn start(replicas: &[Scripted], change: impl FnOnce(&mut Config)) -> Running {
+pub(crate) async fn start(replicas: &[Scripted], change: impl FnOnce(&mut Config)) -> Running {
     let mut config = config(replicas);
     change(&mut config);
     let (tasks, _) = Tasks::new();
@@ -64,6 +66,7 @@ async fn start(replicas: &[Scripted], change: impl FnOnce(&mut Config)) -> Runni
         stop,
         ended,
         tasks,
+        known,
     }
 }
 
@@ -76,7 +79,11 @@ impl Running {
         sender.send_request(request).await.unwrap()
     }
 
-    async fn page(&self, path: &str) -> (u16, String) {
+    pub(crate) async fn ask(&self, body: String) -> String {
+        text(self.http1(self.clients, post(body)).await).await
+    }
+
+    pub(crate) async fn page(&self, path: &str) -> (u16, String) {
         let response = self.http1(self.operators, get(path)).await;
         let status = response.status().as_u16();
         (status, text(response).await)
@@ -195,6 +202,7 @@ async fn a_drain_lets_answers_end_and_takes_nothing_new() {
         stop,
         ended,
         tasks,
+        ..
     } = running;
     stop.send(()).unwrap();
     while TcpStream::connect(clients).await.is_ok() {

@@ -5,11 +5,15 @@ mod failover;
 #[cfg(test)]
 mod fleet;
 #[cfg(test)]
+mod ledger;
+#[cfg(test)]
 mod limits;
 #[cfg(test)]
 mod listener;
 #[cfg(test)]
 mod properties;
+#[cfg(test)]
+mod reload;
 #[cfg(test)]
 mod replica;
 #[cfg(test)]

@@ -43,7 +43,7 @@ pub(crate) struct Log {
     pub(crate) cancelled: usize,
 }
 
-type Script = dyn Fn(usize) -> Vec<Step> + Send + Sync;
+type Script = dyn Fn(usize, &Got) -> Vec<Step> + Send + Sync;
 
 /// A replica under its address, such as `a:1`.
 #[derive(Clone)]
@@ -66,6 +66,14 @@ impl Scripted {
     pub(crate) fn new(
         name: &'static str,
         script: impl Fn(usize) -> Vec<Step> + Send + Sync + 'static,
+    ) -> Self {
+        Self::reading(name, move |n, _| script(n))
+    }
+
+    /// The same, with the request itself.
+    pub(crate) fn reading(
+        name: &'static str,
+        script: impl Fn(usize, &Got) -> Vec<Step> + Send + Sync + 'static,
     ) -> Self {
         Self {
             name,
@@ -112,8 +120,9 @@ impl Scripted {
                 )
             } else {
                 let mut log = self.log.lock().unwrap();
+                let steps = (self.script)(log.requests.len(), &got);
                 log.requests.push(got);
-                (self.script)(log.requests.len() - 1)
+                steps
             };
             for step in steps {
                 let sent = match step {

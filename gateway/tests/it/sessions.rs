@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::fleet::{Fleet, chat};
+use crate::fleet::{Fleet, chat, told};
 use crate::replica::{Reach, Scripted};
 
 fn three() -> Fleet {
@@ -118,7 +118,7 @@ async fn sessions_spread_and_only_those_of_a_dead_replica_move() {
     );
     // Each goes on where it went: a pin is not given up because its old replica came back.
     fleet.replicas[1].reach(Reach::Open);
-    fleet.known.fleet.replicas()[1].on_probe_ok(Some("second"));
+    fleet.known.fleet.replicas()[1].on_probe_ok(told("second"));
     for session in &sessions {
         assert_eq!(ask(session).await, homes[session]);
     }
@@ -184,5 +184,5 @@ async fn probes_make_replicas_ready_and_learn_their_models() {
     assert!(!a.is_ready() && b.is_ready());
     let state: serde_json::Value = serde_json::from_slice(&fleet.known.describe(false)).unwrap();
     assert_eq!(state["replicas"][1]["instance"], "one");
-    assert_eq!(state["policy"], "built in");
+    assert_eq!(state["policy"]["file"], "built in");
 }

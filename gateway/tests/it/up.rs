@@ -21,6 +21,7 @@ fn options(folder: &Path, replica_bin: Option<PathBuf>) -> Up {
         replicas: 2,
         listen: any,
         admin_listen: any,
+        policy: None,
         replica_bin,
         restart_seconds: 1,
         replica_args: vec!["--more".into()],

@@ -68,10 +68,33 @@ impl Beliefs {
         self.caches[slot].resize(capacity, |key, came| note(holders, slot, key, came));
     }
 
-    /// The replica in `slot` holds `blocks` now.
-    pub(super) fn insert(&mut self, slot: usize, blocks: &[Block]) {
+    /// The replica in `slot` holds `blocks` now. Gives the number of this use.
+    pub(super) fn insert(&mut self, slot: usize, blocks: &[Block]) -> u64 {
         let holders = &mut self.holders;
-        self.caches[slot].insert(blocks, |key, came| note(holders, slot, key, came));
+        self.caches[slot].insert(blocks, |key, came| note(holders, slot, key, came))
+    }
+
+    /// The replica in `slot` was found to lack a block that was last used at `used`: an engine drops what was used longest ago
+    /// first, so it lacks all that was not used since.
+    pub(super) fn forget_until(&mut self, slot: usize, used: u64) {
+        let holders = &mut self.holders;
+        self.caches[slot].forget_until(used, |key, came| note(holders, slot, key, came));
+    }
+
+    /// What came with the use `used` of `blocks` did not come after all.
+    pub(super) fn take_back(&mut self, slot: usize, blocks: &[Block], used: u64) {
+        let holders = &mut self.holders;
+        self.caches[slot].take_back(blocks, used, |key, came| note(holders, slot, key, came));
+    }
+
+    /// The number of the last use of `key` in `slot`, where it is held.
+    pub(super) fn used(&self, slot: usize, key: u64) -> Option<u64> {
+        self.caches[slot].used(key)
+    }
+
+    /// Tokens believed to be held in `slot`, and tokens that it has room for.
+    pub(super) fn filled(&self, slot: usize) -> (u64, u64) {
+        (self.caches[slot].tokens(), self.caches[slot].capacity())
     }
 
     /// How many leading blocks of `blocks` each slot holds. One look-up a block, whatever the number of slots.

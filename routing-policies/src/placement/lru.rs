@@ -19,11 +19,14 @@ pub struct Lru {
     free: Vec<u32>,
     newest: u32,
     oldest: u32,
+    uses: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     block: Block,
+    /// The number of its last use: never falls from the oldest to the newest.
+    used: u64,
     newer: u32,
     older: u32,
 }
@@ -40,6 +43,7 @@ impl Lru {
             free: Vec::new(),
             newest: NONE,
             oldest: NONE,
+            uses: 0,
         }
     }
 
@@ -55,6 +59,25 @@ impl Lru {
         self.place.is_empty()
     }
 
+    /// Tokens of all that it holds.
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
+        self.tokens
+    }
+
+    /// Tokens that it has room for.
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// The number of the last use of `key`, where it is held.
+    #[must_use]
+    pub fn used(&self, key: u64) -> Option<u64> {
+        let slot = self.place.get(&key)?;
+        Some(self.slots[*slot as usize].used)
+    }
+
     /// Tokens of the leading run of `blocks` that it holds. Looking is not using: the order stays.
     #[must_use]
     pub fn held_tokens(&self, blocks: &[Block]) -> u64 {
@@ -66,10 +89,12 @@ impl Lru {
     }
 
     /// Uses `blocks`, deepest first, so that the root is the newest; then drops the oldest down to the capacity and tells
-    /// `changed` the key of each block that came (`true`) or went (`false`).
-    pub fn insert(&mut self, blocks: &[Block], mut changed: impl FnMut(u64, bool)) {
+    /// `changed` the key of each block that came (`true`) or went (`false`). Gives the number of this use.
+    pub fn insert(&mut self, blocks: &[Block], mut changed: impl FnMut(u64, bool)) -> u64 {
+        self.uses += 1;
         for &block in blocks.iter().rev() {
             if let Some(&slot) = self.place.get(&block.key) {
+                self.slots[slot as usize].used = self.uses;
                 self.unlink(slot);
                 self.link(slot);
                 continue;
@@ -81,6 +106,24 @@ impl Lru {
             changed(block.key, true);
         }
         self.trim(&mut changed);
+        self.uses
+    }
+
+    /// Drops what was last used at `used` or before: where a block of that use has gone from a cache, so has all that was older.
+    pub fn forget_until(&mut self, used: u64, mut changed: impl FnMut(u64, bool)) {
+        while self.oldest != NONE && self.slots[self.oldest as usize].used <= used {
+            self.drop_slot(self.oldest, &mut changed);
+        }
+    }
+
+    /// Drops those of `blocks` whose last use was `used`, as if that use had not been.
+    pub fn take_back(&mut self, blocks: &[Block], used: u64, mut changed: impl FnMut(u64, bool)) {
+        for block in blocks {
+            let slot = self.place.get(&block.key).copied();
+            if let Some(slot) = slot.filter(|slot| self.slots[*slot as usize].used == used) {
+                self.drop_slot(slot, &mut changed);
+            }
+        }
     }
 
     /// Changes the capacity, in tokens, and drops the oldest down to it.
@@ -91,19 +134,23 @@ impl Lru {
 
     fn trim(&mut self, changed: &mut impl FnMut(u64, bool)) {
         while self.tokens > self.capacity {
-            let slot = self.oldest;
-            let Block { key, tokens } = self.slots[slot as usize].block;
-            self.unlink(slot);
-            self.place.remove(&key);
-            self.free.push(slot);
-            self.tokens -= u64::from(tokens);
-            changed(key, false);
+            self.drop_slot(self.oldest, changed);
         }
+    }
+
+    fn drop_slot(&mut self, slot: u32, changed: &mut impl FnMut(u64, bool)) {
+        let Block { key, tokens } = self.slots[slot as usize].block;
+        self.unlink(slot);
+        self.place.remove(&key);
+        self.free.push(slot);
+        self.tokens -= u64::from(tokens);
+        changed(key, false);
     }
 
     fn take_slot(&mut self, block: Block) -> u32 {
         let empty = Slot {
             block,
+            used: self.uses,
             newer: NONE,
             older: NONE,
         };

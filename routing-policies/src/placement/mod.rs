@@ -37,4 +37,5 @@ pub use lru::Lru;
 pub use queue::WAITING_MAX;
 pub use rank::{Cost, Ranked, rank};
 pub use settings::Settings;
-pub use state::{Ask, State};
+pub(crate) use state::slack_tokens;
+pub use state::{Ask, Believed, State};

@@ -8,6 +8,10 @@ use super::state::{Ask, State};
 use crate::decide::ReplicaView;
 use crate::key::ReplicaId;
 
+/// Share of new conversations, as a multiple of the common share, from which on a block is taken to be on every replica: lacking it costs
+/// nothing at all. Else what is left of its cost would break every tie while queues are empty, and all sessions gather where it lay first.
+const EVERYWHERE: f64 = 2.5;
+
 /// What placing a request on a replica is expected to cost, part by part, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
@@ -103,7 +107,11 @@ fn charged_tokens(settings: &Settings, state: &State, ask: &Ask<'_>) -> Vec<f64>
     let mut charged = vec![rest as f64; ask.blocks.len() + 1];
     for (place, block) in ask.blocks.iter().enumerate().rev() {
         let common = state.common.share(block.key) / settings.common_share;
-        let weight = 1.0 / (1.0 + common * common * common);
+        let weight = if common < EVERYWHERE {
+            1.0 / (1.0 + common * common * common)
+        } else {
+            0.0
+        };
         charged[place] = charged[place + 1] + weight * f64::from(block.tokens);
     }
     charged

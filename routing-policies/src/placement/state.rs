@@ -11,6 +11,10 @@ use crate::key::{PlacementKey, ReplicaId};
 
 /// Prompt tokens that a request of mean size leaves to prefill, before any was seen.
 const MEAN_TOKENS_AT_FIRST: f64 = 1_000.0;
+/// Part of the slack that is the same for every prompt, in tokens: the largest block that engines commonly use.
+const SLACK_TOKENS: u32 = 64;
+/// Part of the slack that grows with the prompt: one token in so many.
+const SLACK_PART: u32 = 64;
 /// Requests over which the mean runs.
 const MEAN_REQUESTS: u32 = 100;
 
@@ -43,12 +47,35 @@ impl Ask<'_> {
     }
 }
 
+/// What was believed of a prompt at the moment it was sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Believed {
+    /// Tokens that the replica held.
+    pub here_tokens: u32,
+    /// Tokens that the replica with the most of it held.
+    pub most_tokens: u32,
+    /// Leading blocks that the replica held.
+    here_blocks: usize,
+    /// For those blocks the number of their last use, as runs: (first block, number). Falls with depth, so there are few.
+    runs: Vec<(usize, u64)>,
+    /// The number of the use that the request itself was.
+    used: u64,
+}
+
+/// By how much a delivery may stay behind a belief of `tokens` and still confirm it: engines reuse whole blocks of their own, always
+/// compute the last token, and count where the gateway estimates.
+pub(crate) fn slack_tokens(tokens: u32) -> u32 {
+    SLACK_TOKENS + tokens / SLACK_PART
+}
+
 /// All that the rule remembers. Bounded: beliefs by the caches' sizes, queues by [`super::WAITING_MAX`], common blocks by
 /// [`super::COUNT_BLOCKS_MAX`], replicas by [`REPLICAS_MAX`].
 #[derive(Clone, Debug)]
 pub struct State {
     pub(super) slots: BTreeMap<ReplicaId, usize>,
     pub(super) queues: Vec<Queue>,
+    /// Per slot the use of the request that last found less than was believed, until a later one finds what is older.
+    doubts: Vec<Option<u64>>,
     pub(super) beliefs: Beliefs,
     pub(super) common: Common,
     pub(super) pace: Pace,
@@ -61,6 +88,7 @@ impl Default for State {
         Self {
             slots: BTreeMap::new(),
             queues: Vec::new(),
+            doubts: Vec::new(),
             beliefs: Beliefs::default(),
             common: Common::default(),
             pace: Pace::default(),
@@ -83,6 +111,7 @@ impl State {
                 };
                 if slot == self.queues.len() {
                     self.queues.push(Queue::default());
+                    self.doubts.push(None);
                 }
                 self.slots.insert(replica, slot);
                 slot
@@ -97,25 +126,115 @@ impl State {
         if let Some(slot) = self.slots.remove(&replica) {
             self.beliefs.size(slot, 0);
             self.queues[slot] = Queue::default();
+            self.doubts[slot] = None;
         }
     }
 
-    /// `request`, a number of the caller's, was sent to `replica`. Gives the tokens of its prompt that are believed to be cached there.
-    pub fn sent(&mut self, request: u64, replica: ReplicaId, ask: &Ask<'_>, now_s: f64) -> u32 {
+    /// `request`, a number of the caller's, was sent to `replica`. Gives what is believed of its prompt; keep it for
+    /// [`Self::delivered`] or [`Self::failed`].
+    pub fn sent(
+        &mut self,
+        request: u64,
+        replica: ReplicaId,
+        ask: &Ask<'_>,
+        now_s: f64,
+    ) -> Believed {
         if ask.new_conversation {
             self.common.add(ask.blocks);
         }
         let Some(&slot) = self.slots.get(&replica) else {
-            return 0;
+            return Believed::default();
         };
-        let held = self.beliefs.held(ask.blocks)[slot];
-        let cached = ask.cached_tokens()[held];
-        let uncached = ask.prompt_tokens - cached;
-        self.beliefs.insert(slot, ask.blocks);
+        let held = self.beliefs.held(ask.blocks);
+        let cached = ask.cached_tokens();
+        let here = held[slot];
+        let most = self.slots.values().map(|slot| held[*slot]).max();
+        let mut believed = Believed {
+            here_blocks: here,
+            here_tokens: cached[here],
+            most_tokens: cached[most.unwrap_or(here)],
+            ..Believed::default()
+        };
+        for (place, block) in ask.blocks[..here].iter().enumerate() {
+            let used = self.beliefs.used(slot, block.key).unwrap_or(0);
+            if believed.runs.last().is_none_or(|(_, last)| *last != used) {
+                believed.runs.push((place, used));
+            }
+        }
+        believed.used = self.beliefs.insert(slot, ask.blocks);
+        let uncached = ask.prompt_tokens - cached[here];
         self.queues[slot].sent(request, uncached, now_s);
         self.requests = (self.requests + 1).min(MEAN_REQUESTS);
         self.mean_tokens += (f64::from(uncached) - self.mean_tokens) / f64::from(self.requests);
-        cached
+        believed
+    }
+
+    /// `replica` has answered and told that `cached_tokens` of the prompt were cached, in the same estimate of tokens as `ask`'s.
+    ///
+    /// Where that is less than was believed by more than rounding explains, beliefs are forgotten at once: all that was used before
+    /// the lost block, since engines drop what was used longest ago; and where a second one in a row finds less, all that was there
+    /// before the first, since then it is the whole cache that is gone.
+    pub fn delivered(
+        &mut self,
+        replica: ReplicaId,
+        ask: &Ask<'_>,
+        believed: &Believed,
+        cached_tokens: u32,
+    ) {
+        let Some(&slot) = self.slots.get(&replica) else {
+            return;
+        };
+        let doubt = self.doubts[slot];
+        let enough = cached_tokens.saturating_add(slack_tokens(believed.here_tokens));
+        if enough >= believed.here_tokens {
+            let oldest = believed.runs.last().map(|(_, used)| *used);
+            if oldest < doubt && oldest.is_some() {
+                self.doubts[slot] = None;
+            }
+            return;
+        }
+        let cached = ask.cached_tokens();
+        let missing = cached[1..].iter().position(|tokens| *tokens > enough);
+        let used = missing.and_then(|missing| {
+            let mut runs = believed.runs.iter().rev();
+            runs.find(|(first, _)| *first <= missing)
+        });
+        let Some(&(_, used)) = used else {
+            return;
+        };
+        match doubt.filter(|first| used < *first) {
+            Some(first) => {
+                self.beliefs.forget_until(slot, first - 1);
+                self.doubts[slot] = None;
+            }
+            None => {
+                self.beliefs.forget_until(slot, used);
+                self.doubts[slot] = Some(believed.used);
+            }
+        }
+    }
+
+    /// `request` failed at `replica` before its first token, or was given up: the replica holds nothing of it but what it held before.
+    pub fn failed(
+        &mut self,
+        request: u64,
+        replica: ReplicaId,
+        blocks: &[Block],
+        believed: &Believed,
+    ) {
+        self.gone(request, replica);
+        if let Some(&slot) = self.slots.get(&replica) {
+            // Blocks that were held before stay; they only look more recently used than they are.
+            let came = blocks.get(believed.here_blocks..).unwrap_or(&[]);
+            self.beliefs.take_back(slot, came, believed.used);
+        }
+    }
+
+    /// Tokens that `replica` is believed to hold, and tokens that it has room for.
+    #[must_use]
+    pub fn filled(&self, replica: ReplicaId) -> (u64, u64) {
+        let slot = self.slots.get(&replica);
+        slot.map_or((0, 0), |&slot| self.beliefs.filled(slot))
     }
 
     /// The first token of `request` came from `replica`.
@@ -128,10 +247,13 @@ impl State {
         }
     }
 
-    /// `request` ended at `replica` without a first token: refused, failed or given up.
+    /// `request` is no longer waited for at `replica`: it has failed, or its answer came whole and tells no time of a first token.
     pub fn gone(&mut self, request: u64, replica: ReplicaId) {
         if let Some(&slot) = self.slots.get(&replica) {
             self.queues[slot].gone(request);
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

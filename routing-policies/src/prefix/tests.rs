@@ -9,8 +9,10 @@ fn of(scope: (&str, &str, Option<&str>, &str), messages: &[&str]) -> Chain {
         bytes: m.as_bytes(),
         is_user: m.starts_with('u'),
     });
-    chain(tenant, model, salt, tools.as_bytes(), messages)
+    chain(tenant, model, salt, tools.as_bytes(), messages, BLOCK_BYTES)
 }
+
+const BLOCK_BYTES: u32 = 8;
 
 const SCOPE: (&str, &str, Option<&str>, &str) = ("t", "m", None, "");
 
@@ -91,6 +93,51 @@ fn the_search_backwards_is_bounded() {
         None::<()>
     });
     assert_eq!((found, tried), (None, LOOKBACK_MESSAGES_MAX));
+}
+
+/// Two messages share `shared` blocks, and the second's are `expect` tokens long at two bytes each.
+#[track_caller]
+fn check_blocks(first: &str, second: &str, shared: usize, expect: &[u32]) {
+    let blocks = |text: &str| of(SCOPE, &[text]).blocks(2.0);
+    let (first, second) = (blocks(first), blocks(second));
+    let same = first.iter().zip(&second).take_while(|(a, b)| a == b);
+    assert_eq!(same.count(), shared);
+    let tokens: Vec<u32> = second.iter().map(|block| block.tokens).collect();
+    assert_eq!(tokens, expect);
+}
+
+#[test]
+fn a_shared_beginning_inside_a_long_message_is_found_block_by_block() {
+    check_blocks("", "", 0, &[]);
+    check_blocks("u234567", "u234567", 1, &[4]);
+    check_blocks("u2345678abcdefghXY", "u2345678abcdefghZ", 2, &[4, 4, 1]);
+    check_blocks("u2345678abcdefghXY", "u2345678abcdefgh", 2, &[4, 4]);
+    check_blocks("X2345678abcdefgh", "u2345678abcdefgh", 0, &[4, 4]);
+}
+
+#[test]
+fn blocks_are_bounded_and_the_rest_counts_as_text() {
+    let text = "u".repeat(BLOCK_BYTES as usize * (BLOCKS_MAX + 3));
+    let chain = of(SCOPE, &[&text]);
+    assert_eq!(chain.blocks(4.0).len(), BLOCKS_MAX);
+    assert_eq!(chain.tokens(4.0), 2 * (BLOCKS_MAX as u32 + 3));
+    assert_eq!(chain.bytes(), text.len() as u64);
+}
+
+#[test]
+fn long_messages_have_the_same_keys_in_every_build() {
+    let chain = of(SCOPE, &["u2345678abcdefghXY"]);
+    let keys: Vec<String> = chain
+        .blocks(4.0)
+        .iter()
+        .map(|block| format!("{:x}", block.key))
+        .collect();
+    assert_eq!(
+        keys.last().map(String::as_str),
+        Some(&*format!("{:x}", chain.last().unwrap().get()))
+    );
+    expect_test::expect!["a4d5d7270c38d265 434c38ac05ddb5e8 163d656bb9ad405d"]
+        .assert_eq(&keys.join(" "));
 }
 
 proptest! {

@@ -10,12 +10,16 @@
 pub mod baseline;
 mod chance;
 mod cluster;
+mod compare;
+mod moves;
 mod outcome;
 mod ruled;
 mod trace;
 
 pub use chance::{Chance, rendezvous};
 pub use cluster::{Cluster, Event, OVERHEAD_S, SECONDS_PER_OUTPUT_TOKEN, Served, Sight};
+pub use compare::{AGAINST, Row, Summary, compare, grid, summaries};
+pub use moves::{Moves, moves};
 pub use outcome::{Outcome, pooled_hit};
 pub use ruled::Ruled;
 pub use trace::{Request, arrivals, halves};

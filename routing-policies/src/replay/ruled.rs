@@ -52,9 +52,9 @@ impl Ruled {
     }
 }
 
-impl Placement for Ruled {
-    fn pick(&mut self, _: usize, request: &Request, sight: Sight<'_>) -> usize {
-        self.now_s = sight.now_s();
+impl Ruled {
+    /// Where `settings` would send `request`, from the memory of this one.
+    pub(super) fn choice(&self, settings: &Settings, request: &Request, sight: Sight<'_>) -> usize {
         let view = |(&id, &in_flight)| ReplicaView {
             id,
             ready: true,
@@ -62,12 +62,19 @@ impl Placement for Ruled {
         };
         let views: Vec<ReplicaView> = self.ids.iter().zip(sight.in_flight()).map(view).collect();
         let ask = self.ask(request);
-        let ranked = rank(&self.settings, &self.state, &ask, &views, self.now_s);
+        let ranked = rank(settings, &self.state, &ask, &views, sight.now_s());
         let first = ranked.first().map(|ranked| ranked.replica);
         self.ids
             .iter()
             .position(|&id| Some(id) == first)
             .unwrap_or(0)
+    }
+}
+
+impl Placement for Ruled {
+    fn pick(&mut self, _: usize, request: &Request, sight: Sight<'_>) -> usize {
+        self.now_s = sight.now_s();
+        self.choice(&self.settings, request, sight)
     }
 
     fn routed(&mut self, place: usize, request: &Request, replica: usize) {

@@ -1,5 +1,6 @@
 //! What may name a session: the rules for header names and body paths in a policy file.
 
+use super::spec::quoted;
 use crate::session::FORBIDDEN_HEADERS;
 
 /// Most names between dots in one body path; what chat-wire can look for.
@@ -26,4 +27,21 @@ pub(super) fn body_path(path: &str) -> Result<String, &'static str> {
         return Err("1 to 8 field names joined by dots");
     }
     Ok(path.to_owned())
+}
+
+/// [`header`] in JSON Schema.
+pub(super) fn header_schema() -> String {
+    let forbidden: Vec<String> = FORBIDDEN_HEADERS.iter().map(|name| quoted(name)).collect();
+    format!(
+        r#"{{ "type": "string", "pattern": {}, "not": {{ "enum": [{}] }} }}"#,
+        quoted("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"),
+        forbidden.join(", ")
+    )
+}
+
+/// [`body_path`] in JSON Schema.
+pub(super) fn body_path_schema() -> String {
+    let more = PATH_NAMES_MAX - 1;
+    let pattern = format!(r"^[^.]+(\.[^.]+){{0,{more}}}$");
+    format!(r#"{{ "type": "string", "pattern": {} }}"#, quoted(&pattern))
 }

@@ -6,23 +6,32 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::nearest::nearest;
+use super::spec::{Key, Kind, NAMES_MAX, Spec, THOUSAND};
 use crate::problem::Problem;
 
 /// Most characters of a wrong value that a problem repeats.
 const SHOWN_CHARS_MAX: usize = 60;
 
-/// Most names in one list of names.
-const NAMES_MAX: usize = 32;
-
 /// A table of the file with its path, empty for the file itself.
 pub(super) struct Section<'t> {
     path: &'static str,
+    keys: &'static [Key],
     table: &'t DeTable<'t>,
 }
 
 impl<'t> Section<'t> {
     pub(super) fn root(table: &'t DeTable<'t>) -> Self {
-        Self { path: "", table }
+        Self {
+            path: "",
+            keys: &[],
+            table,
+        }
+    }
+
+    /// The value at `key` where it is there, with what it may say.
+    fn get(&self, key: &str) -> Option<(&'t Spanned<DeValue<'t>>, &'static Kind)> {
+        let known = self.keys.iter().find(|known| known.name == key)?;
+        Some((self.table.get(key)?, &known.kind))
     }
 
     fn path_of(&self, key: &str) -> String {
@@ -105,15 +114,25 @@ impl<'f> Reader<'f> {
         }
     }
 
-    /// The table at `key`; `None` where it is missing or no table.
+    /// The table that `spec` describes, its keys checked for unknown ones; `None` where it is missing or no table.
     pub(super) fn section<'t>(
         &mut self,
         within: &Section<'t>,
-        key: &'static str,
+        spec: &'static Spec,
     ) -> Option<Section<'t>> {
+        let (key, keys) = (spec.name, spec.keys);
         let value = within.table.get(key)?;
         match value.get_ref() {
-            DeValue::Table(table) => Some(Section { path: key, table }),
+            DeValue::Table(table) => {
+                let section = Section {
+                    path: key,
+                    keys,
+                    table,
+                };
+                let known: Vec<&str> = keys.iter().map(|known| known.name).collect();
+                self.keys(&section, &known);
+                Some(section)
+            }
             _ => {
                 self.wrong(key, value.span(), &format!("a section `[{key}]`"));
                 None
@@ -123,7 +142,7 @@ impl<'f> Reader<'f> {
 
     /// `true` or `false`.
     pub(super) fn flag(&mut self, section: &Section<'_>, key: &str) -> Option<bool> {
-        let value = section.table.get(key)?;
+        let (value, _) = section.get(key)?;
         let flag = value.get_ref().as_bool();
         if flag.is_none() {
             self.wrong(&section.path_of(key), value.span(), "`true` or `false`");
@@ -131,16 +150,11 @@ impl<'f> Reader<'f> {
         flag
     }
 
-    /// A whole number from `least` to `most`, counted in `unit`.
-    pub(super) fn count(
-        &mut self,
-        section: &Section<'_>,
-        key: &str,
-        least: u32,
-        most: u32,
-        unit: &str,
-    ) -> Option<u32> {
-        let value = section.table.get(key)?;
+    /// A whole number within its limits.
+    pub(super) fn count(&mut self, section: &Section<'_>, key: &str) -> Option<u32> {
+        let (value, &Kind::Count { least, most, unit }) = section.get(key)? else {
+            return None;
+        };
         let number = match value.get_ref() {
             DeValue::Integer(digits) => u32::from_str_radix(digits.as_str(), digits.radix()).ok(),
             _ => None,
@@ -153,15 +167,11 @@ impl<'f> Reader<'f> {
         number
     }
 
-    /// A number with at most three decimals from `least` to `most`, all in thousandths.
-    pub(super) fn thousandths(
-        &mut self,
-        section: &Section<'_>,
-        key: &str,
-        least: u32,
-        most: u32,
-    ) -> Option<u32> {
-        let value = section.table.get(key)?;
+    /// A number with at most three decimals within its limits, in thousandths.
+    pub(super) fn thousandths(&mut self, section: &Section<'_>, key: &str) -> Option<u32> {
+        let (value, &Kind::Decimal { least, most }) = section.get(key)? else {
+            return None;
+        };
         let number = match value.get_ref() {
             DeValue::Integer(digits) if digits.radix() == 10 => thousandths_of(digits.as_str()),
             DeValue::Float(decimal) => thousandths_of(decimal.as_str()),
@@ -169,22 +179,18 @@ impl<'f> Reader<'f> {
         };
         let number = number.filter(|number| (least..=most).contains(number));
         if number.is_none() {
-            let (low, high) = (f64::from(least) / 1e3, f64::from(most) / 1e3);
-            let expected =
-                format!("a number from {low:.1} to {high:.1} with at most three decimals");
+            let (low, high) = (f64::from(least) / THOUSAND, f64::from(most) / THOUSAND);
+            let expected = format!("a number from {low:?} to {high:?} with at most three decimals");
             self.wrong(&section.path_of(key), value.span(), &expected);
         }
         number
     }
 
-    /// A list of different names, each as `check` returns it or with what is expected in its place.
-    pub(super) fn names(
-        &mut self,
-        section: &Section<'_>,
-        key: &str,
-        check: fn(&str) -> Result<String, &'static str>,
-    ) -> Option<Vec<String>> {
-        let value = section.table.get(key)?;
+    /// A list of different names.
+    pub(super) fn names(&mut self, section: &Section<'_>, key: &str) -> Option<Vec<String>> {
+        let (value, &Kind::Names { check, .. }) = section.get(key)? else {
+            return None;
+        };
         let path = section.path_of(key);
         let Some(elements) = value.get_ref().as_array() else {
             self.wrong(&path, value.span(), "a list of strings");
@@ -267,7 +273,7 @@ fn shown(value: &str) -> String {
 /// Reads `12`, `1.25` or `1e2` exactly; `None` where more than three decimals would be lost.
 fn thousandths_of(number: &str) -> Option<u32> {
     let value: f64 = number.parse().ok()?;
-    let thousandths = value * 1e3;
+    let thousandths = value * THOUSAND;
     let whole = thousandths.round();
     let in_range = (0.0..=f64::from(u32::MAX)).contains(&whole);
     let exact = (thousandths - whole).abs() < 1e-6;

@@ -28,7 +28,12 @@ fn the_default_file_says_what_the_default_policy_is() {
         .replace("= 1000000\n", "= 10\n")
         .replace("\"x-session-id\",", "")
         .replace("\"prompt_cache_key\", ", "")
-        .replace("load_bound = 1.25", "load_bound = 2");
+        .replace("block_bytes = 2048", "block_bytes = 512")
+        .replace("cache_tokens = 262144", "cache_tokens = 0x4000")
+        .replace("crowding = 2.0", "crowding = 0.5")
+        .replace("in_flight_weight = 0.1", "in_flight_weight = 1")
+        .replace("common_share = 0.2", "common_share = 0.025")
+        .replace("stay = 1.0", "stay = 1.5");
     let policy = compile("changed.toml", &changed).unwrap();
     let default = Policy::default();
     assert!(!policy.session.agents && !policy.session.infer);
@@ -38,10 +43,66 @@ fn the_default_file_says_what_the_default_policy_is() {
     );
     assert_eq!(policy.session.headers, default.session.headers[1..]);
     assert_eq!(policy.session.body, default.session.body[1..]);
+    let prefix = PrefixPolicy {
+        block_bytes: 512,
+        cache_tokens: 16_384,
+    };
+    assert_eq!(policy.prefix, prefix);
+    let settings = Settings {
+        crowding: 0.5,
+        in_flight: 1.0,
+        common_share: 0.025,
+        stay: 1.5,
+    };
+    assert_eq!(policy.placement.settings, settings);
+}
+
+#[test]
+fn the_json_schema_is_current() {
+    expect_test::expect_file!["../../policies/policy.schema.json"].assert_eq(&json_schema());
+}
+
+/// The policy file as JSON, as an editor's checker sees it.
+fn as_json(text: &str) -> serde_json::Value {
+    let table: toml::Table = text.parse().unwrap();
+    serde_json::to_value(table).unwrap()
+}
+
+#[test]
+fn the_json_schema_names_every_key_with_its_default() {
+    let schema: serde_json::Value = serde_json::from_str(&json_schema()).unwrap();
+    let default = as_json(DEFAULT_POLICY);
+    let sections = schema["properties"].as_object().unwrap();
+    assert_eq!(sections.len(), default.as_object().unwrap().len());
+    for (name, section) in sections.iter().filter(|(name, _)| *name != "version") {
+        let keys = section["properties"].as_object().unwrap();
+        let defaults: serde_json::Map<String, serde_json::Value> = keys
+            .iter()
+            .map(|(key, schema)| (key.clone(), schema["default"].clone()))
+            .collect();
+        assert_eq!(default[name].as_object(), Some(&defaults), "{name}");
+    }
+}
+
+#[test]
+fn changes_name_the_keys_that_differ() {
+    let old = Policy::default();
+    assert_eq!(changes(&old, &old), []);
+    let new = "version = 1\n[session]\nagents = false\n[placement]\nstay = 2\n";
+    let changed: Vec<String> = changes(&old, &compile("new.toml", new).unwrap())
+        .iter()
+        .map(|change| format!("{} {} {}", change.key, change.old, change.new))
+        .collect();
     assert_eq!(
-        policy.placement.load_bound,
-        LoadBound::from_thousandths(2_000)
+        changed,
+        ["session.agents true false", "placement.stay 1.0 2.0"]
     );
+}
+
+#[test]
+fn a_fingerprint_is_the_texts_own() {
+    assert_eq!(fingerprint("version = 1"), fingerprint("version = 1"));
+    assert_ne!(fingerprint("version = 1"), fingerprint("version = 1\n"));
 }
 
 #[test]
@@ -66,7 +127,14 @@ pin_ttl_seconds = 0
 pins_max = 1.5
 
 [placement]
-load_bound = 0.7
+crowding = 100.1
+stay = -1
+common_share = 0
+in_flight = 0.1
+
+[prefix]
+block_bytes = 100
+cache_tokens = 1e6
 
 [zebra]
 "#,
@@ -84,9 +152,14 @@ load_bound = 0.7
             acme.toml:7:9: `session.infer` is `1`, expected `true` or `false`
             acme.toml:8:19: `session.pin_ttl_seconds` is `0`, expected a whole number of seconds from 1 to 31536000
             acme.toml:9:12: `session.pins_max` is `1.5`, expected a whole number of pins from 1 to 100000000
-            acme.toml:12:14: `placement.load_bound` is `0.7`, expected a number from 1.0 to 100.0 with at most three decimals
-            acme.toml:14:2: unknown key `zebra`; expected one of `version`, `session`, `placement`
-            15 problems in 1 file; the gateway would keep its running policy
+            acme.toml:12:12: `placement.crowding` is `100.1`, expected a number from 0.0 to 100.0 with at most three decimals
+            acme.toml:13:8: `placement.stay` is `-1`, expected a number from 0.0 to 100.0 with at most three decimals
+            acme.toml:14:16: `placement.common_share` is `0`, expected a number from 0.001 to 1.0 with at most three decimals
+            acme.toml:15:1: unknown key `placement.in_flight`; expected one of `crowding`, `in_flight_weight`, `common_share`, `stay`
+            acme.toml:18:15: `prefix.block_bytes` is `100`, expected a whole number of bytes from 256 to 4096
+            acme.toml:19:16: `prefix.cache_tokens` is `1e6`, expected a whole number of tokens from 1024 to 1000000000
+            acme.toml:21:2: unknown key `zebra`; expected one of `version`, `session`, `prefix`, `placement`
+            20 problems in 1 file; the gateway would keep its running policy
         "#]],
     );
 }
@@ -103,18 +176,18 @@ fn a_wrong_section_or_version_is_said() {
     "#]],
     );
     check(
-        "version = \"1\"\n[placement]\nload_bound = 1.2345\n",
+        "version = \"1\"\n[placement]\ncrowding = 1.2345\n",
         &expect![[r#"
             acme.toml:1:11: `version` is `"1"`, expected `1`
-            acme.toml:3:14: `placement.load_bound` is `1.2345`, expected a number from 1.0 to 100.0 with at most three decimals
+            acme.toml:3:12: `placement.crowding` is `1.2345`, expected a number from 0.0 to 100.0 with at most three decimals
             2 problems in 1 file; the gateway would keep its running policy
         "#]],
     );
     check(
-        "version = 0x1\n[placement]\nload_bound = inf\n",
+        "version = 0x1\n[placement]\ncrowding = inf\n",
         &expect![[r#"
             acme.toml:1:11: `version` is `0x1`, expected `1`
-            acme.toml:3:14: `placement.load_bound` is `inf`, expected a number from 1.0 to 100.0 with at most three decimals
+            acme.toml:3:12: `placement.crowding` is `inf`, expected a number from 0.0 to 100.0 with at most three decimals
             2 problems in 1 file; the gateway would keep its running policy
         "#]],
     );
@@ -123,18 +196,18 @@ fn a_wrong_section_or_version_is_said() {
 #[test]
 fn broken_toml_is_said_beside_other_problems() {
     check(
-        "version = 1\n[session\nagents = true\n[placement]\nload_bound = \n",
+        "version = 1\n[session\nagents = true\n[placement]\ncrowding = \n",
         &expect![[r#"
             acme.toml:2:9: not TOML: unclosed table, expected `]`
-            acme.toml:5:14: not TOML: string values must be quoted, expected literal string
+            acme.toml:5:12: not TOML: string values must be quoted, expected literal string
             2 problems in 1 file; the gateway would keep its running policy
         "#]],
     );
     check(
-        "version = 1\nversion = 1\n[placement]\nload_bund = 2\n",
+        "version = 1\nversion = 1\n[placement]\ncrowdin = 2\n",
         &expect![[r#"
             acme.toml:2:1: not TOML: duplicate key
-            acme.toml:4:1: unknown key `placement.load_bund`; did you mean `load_bound`?
+            acme.toml:4:1: unknown key `placement.crowdin`; did you mean `crowding`?
             2 problems in 1 file; the gateway would keep its running policy
         "#]],
     );
@@ -144,9 +217,9 @@ fn broken_toml_is_said_beside_other_problems() {
 fn a_long_value_is_shortened_and_a_long_list_refused() {
     let long = "x".repeat(200);
     check(
-        &format!("version = 1\n[placement]\nload_bound = \"{long}\"\n"),
+        &format!("version = 1\n[placement]\ncrowding = \"{long}\"\n"),
         &expect![[r#"
-            acme.toml:3:14: `placement.load_bound` is `"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…`, expected a number from 1.0 to 100.0 with at most three decimals
+            acme.toml:3:12: `placement.crowding` is `"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…`, expected a number from 0.0 to 100.0 with at most three decimals
             1 problem in 1 file; the gateway would keep its running policy
         "#]],
     );
@@ -176,7 +249,7 @@ fn the_readmes_policies_compile() {
 
 proptest! {
     #[test]
-    fn any_text_is_a_policy_or_has_problems(text in r#"(version|session|headers|load_bound|placement|=|\[|\]|"|a|1|\.|,|é|\n| ){0,24}"#) {
+    fn any_text_is_a_policy_or_has_problems(text in r#"(version|session|headers|crowding|placement|=|\[|\]|"|a|1|\.|,|é|\n| ){0,24}"#) {
         if let Err(problems) = compile("a.toml", &text) {
             prop_assert!(!problems.is_empty());
             let lines = text.lines().count() as u32 + 1;

@@ -222,7 +222,9 @@ fn played(steps: &[Step]) -> (State, f64) {
                     ..ask(&blocks)
                 };
                 let held = state.sent(sent, id(REPLICAS[*replica]), &asked, now_s);
-                assert!(held <= asked.prompt_tokens);
+                assert!(
+                    held.most_tokens <= asked.prompt_tokens && held.here_tokens <= held.most_tokens
+                );
             }
             Step::First(replica) => state.first_token(sent, id(REPLICAS[*replica]), now_s),
             Step::Gone(replica) => state.gone(sent, id(REPLICAS[*replica])),

@@ -1,0 +1,97 @@
+//! Looks up what is remembered and believed of a request, and lets the policy decide.
+
+use routing_policies::estimate::ModelKey;
+use routing_policies::ledger::Circumstances;
+use routing_policies::{Decision, Features, PlacementKey, Policy, PrefixSeen, ReplicaView, Seen};
+
+use super::parse::ChatCall;
+use crate::state::Known;
+use crate::state::sent::Placed;
+
+/// The decision, and what of it a request takes along.
+pub(super) fn place(
+    known: &Known,
+    policy: &Policy,
+    call: &ChatCall,
+    views: &[ReplicaView],
+) -> (Decision, Placed) {
+    let model = ModelKey::of(call.scan.model.as_deref().unwrap_or_default());
+    let bytes_per_token = known.beliefs.bytes_per_token(model);
+    let blocks = call.chain.blocks(bytes_per_token);
+    let prompt_tokens = call.chain.tokens(bytes_per_token);
+    let features = Features {
+        prompt_tokens,
+        blocks: &blocks,
+        ..features(policy, call)
+    };
+    let Past { seen, lost } = past(known, policy, call);
+    let decision = known.beliefs.decide(policy, &features, seen, views);
+    let ask = features.ask(policy, seen);
+    let circumstances = Circumstances {
+        reason: decision.reason,
+        failed_over: false,
+        restarted: lost && seen == Seen::default(),
+        changed: policy.session.infer && seen.pin.is_some() && seen.prefix.is_none(),
+    };
+    let (new_conversation, home, key) = (ask.new_conversation, ask.home, ask.key);
+    // A request that is placed by load alone is not believed to leave anything behind either.
+    let by_load = ask.blocks.is_empty();
+    let placed = Placed {
+        model,
+        bytes: call.chain.bytes(),
+        prompt_tokens,
+        blocks: if by_load { Vec::new() } else { blocks },
+        new_conversation,
+        home,
+        key,
+        circumstances,
+    };
+    (decision, placed)
+}
+
+/// What the request has to be recognised by, its prompt left out.
+fn features(policy: &Policy, call: &ChatCall) -> Features<'static> {
+    let infer = policy.session.infer;
+    let root = (!call.scan.messages.is_empty()).then(|| call.chain.root());
+    let nameless = call.session.is_none() && !(infer && root.is_some());
+    // The body is hashed only where it is all there is to go by.
+    let body = PlacementKey::of_body(if nameless { &call.body } else { b"" });
+    Features {
+        session: call.session,
+        root,
+        body,
+        prompt_tokens: 0,
+        blocks: &[],
+    }
+}
+
+/// What is remembered of a request's past.
+struct Past {
+    seen: Seen,
+    /// Something was remembered, but of a replica that was restarted since.
+    lost: bool,
+}
+
+/// What is remembered of this session and this conversation.
+fn past(known: &Known, policy: &Policy, call: &ChatCall) -> Past {
+    let mut lost = false;
+    let mut held = |dated| {
+        let (replica, kept) = known.recall(dated)?;
+        lost |= !kept;
+        kept.then_some(replica)
+    };
+    let pin = call.session.and_then(|key| known.sessions.get_dated(&key));
+    let pin = pin.and_then(&mut held);
+    let infer = policy.session.infer;
+    let deepest = infer.then(|| call.chain.deepest(|key| known.prefixes.get_dated(&key)));
+    let prefix = deepest.flatten().and_then(|(depth, dated)| {
+        Some(PrefixSeen {
+            replica: held(dated)?,
+            whole: depth == call.chain.keys().len(),
+        })
+    });
+    Past {
+        seen: Seen { pin, prefix },
+        lost,
+    }
+}

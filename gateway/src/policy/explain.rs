@@ -1,0 +1,225 @@
+//! `gateway policy explain`.
+
+use std::path::Path;
+
+use chat_wire::JsonPath;
+use chat_wire::role::Role;
+use chat_wire::scan;
+use routing_policies::explain::{Explanation, Remembered, Turn};
+use routing_policies::placement::Ranked;
+use routing_policies::prefix::{Message, chain};
+use routing_policies::session::{SessionSource, identify};
+use routing_policies::{Policy, ReplicaId, ReplicaView};
+use serde::Deserialize;
+
+use super::table::table;
+use crate::cli::Explain;
+
+/// Bytes of a request per token, before a model's own ratio is known.
+const BYTES_PER_TOKEN: f64 = 4.0;
+const MS_PER_S: f64 = 1_000.0;
+
+/// What `/state` prints, as far as a decision looks at it.
+#[derive(Deserialize)]
+struct FleetState {
+    replicas: Vec<ReplicaState>,
+}
+
+#[derive(Clone, Deserialize)]
+struct ReplicaState {
+    name: String,
+    ready: bool,
+    in_flight: u32,
+    /// Where the replica says how much it caches.
+    #[serde(default)]
+    cache_tokens: Option<u64>,
+}
+
+/// Where the request would go, what each replica would cost, and what that rests on.
+pub(super) fn run(options: &Explain) -> Result<String, String> {
+    let policy = match &options.policy {
+        Some(file) => super::files::load(&[file])?.swap_remove(0).policy,
+        None => Policy::default(),
+    };
+    let replicas = fleet(options)?;
+    let cache = |replica: &ReplicaState| {
+        let tokens = replica.cache_tokens;
+        let tokens = tokens.unwrap_or(u64::from(policy.prefix.cache_tokens));
+        (ReplicaId::of(&replica.name), tokens)
+    };
+    let mut remembered = Remembered::new(replicas.iter().map(cache));
+    for (name, file) in &options.seen {
+        if !replicas.iter().any(|replica| replica.name == *name) {
+            let known: Vec<&str> = replicas
+                .iter()
+                .map(|replica| replica.name.as_str())
+                .collect();
+            return Err(format!(
+                "--seen {name}={}: no replica is called so; here are {}",
+                file.display(),
+                known.join(", ")
+            ));
+        }
+        let (turn, _) = read(&policy, file, &options.headers)?;
+        remembered.answered(&policy, &turn, ReplicaId::of(name));
+    }
+    let (turn, source) = read(&policy, &options.request, &options.headers)?;
+    let view = |replica: &ReplicaState| ReplicaView {
+        id: ReplicaId::of(&replica.name),
+        ready: replica.ready,
+        in_flight: replica.in_flight,
+    };
+    let views: Vec<ReplicaView> = replicas.iter().map(view).collect();
+    let why = remembered.explain(&policy, &turn, &views);
+    Ok(told(&policy, &replicas, &turn, source, &why))
+}
+
+/// The replicas of `--state`, else as many idle ones as asked for.
+fn fleet(options: &Explain) -> Result<Vec<ReplicaState>, String> {
+    let Some(file) = &options.state else {
+        let idle = |index| ReplicaState {
+            name: format!("replica-{index}"),
+            ready: true,
+            in_flight: 0,
+            cache_tokens: None,
+        };
+        return Ok((0..options.replicas).map(idle).collect());
+    };
+    let name = file.display();
+    let text = bytes(file)?;
+    let state: FleetState = serde_json::from_slice(&text).map_err(|error| {
+        format!("{name}: {error}; expected what a gateway prints at /state on its admin address")
+    })?;
+    Ok(state.replicas)
+}
+
+fn bytes(file: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(file).map_err(|error| format!("{}: cannot be read: {error}", file.display()))
+}
+
+/// A request's body, understood as the gateway understands it, with `headers` as they would come with it.
+fn read(
+    policy: &Policy,
+    file: &Path,
+    headers: &[(String, String)],
+) -> Result<(Turn, Option<SessionSource>), String> {
+    let name = file.display();
+    let body = bytes(file)?;
+    let paths: Vec<JsonPath> = policy
+        .session
+        .body
+        .iter()
+        .map(|path| JsonPath::parse(path))
+        .collect::<Result<_, _>>()
+        .map_err(|error| format!("session.body: {error}"))?;
+    let scan = scan::chat(&body, &paths).map_err(|error| {
+        format!("{name}: {error}; expected the body of a chat completion request")
+    })?;
+    let model = scan.model.as_deref().unwrap_or_default();
+    let header = |name: &str| {
+        let found = headers.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_bytes())
+    };
+    let session = identify(&policy.session, "", model, header, &scan.strings).session;
+    let tools = scan.tools.clone().map_or(&b""[..], |span| &body[span]);
+    let messages = scan.messages.iter().map(|message| Message {
+        bytes: &body[message.span.clone()],
+        is_user: message.role == Role::User,
+    });
+    let salt = scan.cache_salt.as_deref();
+    let chain = chain("", model, salt, tools, messages, policy.prefix.block_bytes);
+    let turn = Turn {
+        session: session.map(|(key, _)| key),
+        prompt_tokens: chain.tokens(BYTES_PER_TOKEN),
+        blocks: chain.blocks(BYTES_PER_TOKEN),
+        chain,
+    };
+    Ok((turn, session.map(|(_, source)| source)))
+}
+
+/// For people: whose turn it is, what was seen of it, the reason, and a table of costs.
+fn told(
+    policy: &Policy,
+    replicas: &[ReplicaState],
+    turn: &Turn,
+    source: Option<SessionSource>,
+    why: &Explanation,
+) -> String {
+    let name = |id: ReplicaId| {
+        let found = replicas
+            .iter()
+            .find(|replica| ReplicaId::of(&replica.name) == id);
+        found.map_or("?", |replica| replica.name.as_str())
+    };
+    let session = match source {
+        Some(source) => format!("named by a {}", source_words(source)),
+        None if policy.session.infer => "not named; recognised by what it says".to_owned(),
+        None => "not named, and the policy does not infer one".to_owned(),
+    };
+    let pin = why.pin.map_or("none", name);
+    let messages = turn.chain.keys().len();
+    let prefix = why.prefix.map_or("nothing".to_owned(), |(depth, replica)| {
+        format!(
+            "the first {depth} of {messages} messages, at {}",
+            name(replica)
+        )
+    });
+    let first = why
+        .order
+        .first()
+        .map_or("nobody", |first| name(first.replica));
+    let head = [
+        "replica",
+        "holds tokens",
+        "wait ms",
+        "prefill ms",
+        "crowding ms",
+        "in flight ms",
+        "leave ms",
+        "total ms",
+    ];
+    let rows: Vec<Vec<String>> = why
+        .order
+        .iter()
+        .map(|ranked| cells(name(ranked.replica), ranked))
+        .collect();
+    let mut text = format!(
+        "session: {session}\npin: {pin}\nseen before: {prefix}\nprompt: about {} tokens\ngoes to: {first}\nreason: {}, {}\n\n{}",
+        turn.prompt_tokens,
+        why.reason.as_str(),
+        why.reason.sentence(),
+        table(&head, &rows)
+    );
+    let not_ready: Vec<&str> = replicas
+        .iter()
+        .filter(|replica| !replica.ready)
+        .map(|replica| replica.name.as_str())
+        .collect();
+    if !not_ready.is_empty() {
+        text.push_str(&format!("\nnot ready: {}\n", not_ready.join(", ")));
+    }
+    text
+}
+
+fn source_words(source: SessionSource) -> &'static str {
+    match source {
+        SessionSource::Header => "header",
+        SessionSource::Agent => "coding agent's header",
+        SessionSource::Body => "field of the body",
+    }
+}
+
+fn cells(name: &str, ranked: &Ranked) -> Vec<String> {
+    let cost = &ranked.cost;
+    let parts = [
+        cost.wait_s,
+        cost.prefill_s,
+        cost.crowding_s,
+        cost.in_flight_s,
+        cost.leave_s,
+        cost.total_s(),
+    ];
+    let mut cells = vec![name.to_owned(), ranked.held_tokens.to_string()];
+    cells.extend(parts.map(|seconds| format!("{:.1}", seconds * MS_PER_S)));
+    cells
+}
