@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use super::*;
 use crate::prefix::{Chain, Message, chain};
 
-const REPLICAS: u32 = 4;
 const BYTES_PER_TOKEN: f64 = 4.0;
 /// Arrivals a second; each answer takes a second.
 const RATE: f64 = 20.0;
@@ -39,11 +38,12 @@ struct Shell {
     homes: HashMap<PrefixKey, ReplicaId>,
     open: Vec<ReplicaId>,
     sent: u64,
+    dead: Option<ReplicaId>,
 }
 
 impl Shell {
-    fn new() -> Self {
-        let ids: Vec<_> = (0..REPLICAS)
+    fn new(replicas: usize) -> Self {
+        let ids: Vec<_> = (0..replicas)
             .map(|index| ReplicaId::of(&format!("replica-{index}")))
             .collect();
         let mut state = State::default();
@@ -55,6 +55,7 @@ impl Shell {
             homes: HashMap::new(),
             open: Vec::new(),
             sent: 0,
+            dead: None,
         }
     }
 
@@ -78,7 +79,7 @@ impl Shell {
         });
         let view = |id: &ReplicaId| ReplicaView {
             id: *id,
-            ready: true,
+            ready: self.dead != Some(*id),
             in_flight: self.open.iter().filter(|open| *open == id).count() as u32,
         };
         let views: Vec<_> = self.ids.iter().map(view).collect();
@@ -105,7 +106,7 @@ impl Shell {
 
 #[test]
 fn rc_072_a_shared_system_prompt_does_not_herd_sessions_onto_one_replica() {
-    let mut shell = Shell::new();
+    let mut shell = Shell::new(4);
     let first: Vec<_> = (0..400)
         .map(|session| shell.route(&turn(session, 1)))
         .collect();
@@ -126,7 +127,7 @@ fn rc_072_a_shared_system_prompt_does_not_herd_sessions_onto_one_replica() {
 
 #[test]
 fn sessions_that_come_one_by_one_to_an_idle_fleet_spread_though_they_begin_alike() {
-    let mut shell = Shell::new();
+    let mut shell = Shell::new(4);
     let homes: Vec<_> = (0..200)
         .map(|session| {
             let home = shell.route(&turn(session, 1));
@@ -145,7 +146,7 @@ fn sessions_that_come_one_by_one_to_an_idle_fleet_spread_though_they_begin_alike
 fn concurrent_sessions_stay_and_are_even_on_replicas_that_never_queue() {
     const SESSIONS: usize = 32;
     for shared in ["", "the system prompt of all ".repeat(330).as_str()] {
-        let mut shell = Shell::new();
+        let mut shell = Shell::new(4);
         let mut texts: Vec<Vec<String>> = vec![vec![format!("s{shared}")]; SESSIONS];
         let mut homes: Vec<Option<ReplicaId>> = vec![None; SESSIONS];
         let (mut stayed, mut later) = (0, 0);
@@ -186,4 +187,36 @@ fn concurrent_sessions_stay_and_are_even_on_replicas_that_never_queue() {
         );
         assert!(hottest <= 1.1, "{hottest}");
     }
+}
+
+#[test]
+fn one_of_eight_dies_and_only_its_sessions_move_evenly() {
+    const SESSIONS: usize = 400;
+    let mut shell = Shell::new(8);
+    let round = |shell: &mut Shell, turns| -> Vec<ReplicaId> {
+        (0..SESSIONS as u32)
+            .map(|session| shell.route(&turn(session, turns)))
+            .collect()
+    };
+    let before = round(&mut shell, 1);
+    let dead = before[0];
+    shell.dead = Some(dead);
+    shell.state.leave(dead);
+    let without = round(&mut shell, 2);
+    let mut took: HashMap<ReplicaId, usize> = HashMap::new();
+    for (before, after) in before.iter().zip(&without) {
+        if *before == dead {
+            *took.entry(*after).or_default() += 1;
+        } else {
+            assert_eq!(before, after, "its replica is there");
+        }
+    }
+    let moved: usize = took.values().sum();
+    assert!((35..=65).contains(&moved), "{moved} of {SESSIONS} moved");
+    assert_eq!(took.len(), 7, "all others took some");
+    assert!(took.values().all(|took| *took <= moved / 3), "{took:?}");
+    // It is back with nothing in its cache: what moved stays where its prefix lies now.
+    shell.dead = None;
+    shell.state.join(dead, 1_000_000);
+    assert_eq!(round(&mut shell, 3), without);
 }
