@@ -2,18 +2,22 @@
 
 use crate::knobs::Knobs;
 use serde_json::{Value, json};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 /// Tokens of a cache block; a cache holds whole blocks only.
 const BLOCK_TOKENS: u64 = 16;
 /// Sessions that one replica's cache holds; the one stored first goes first.
 const SESSIONS_MAX: usize = 4_096;
+/// Turns of one session whose places are noted.
+const VISITS_MAX: usize = 64;
 
 /// All replicas of this process.
 #[derive(Debug)]
 pub(crate) struct Fleet {
     pub(crate) knobs: Knobs,
     replicas: Vec<Replica>,
+    /// For each session, which replica got each of its turns; of the first [`SESSIONS_MAX`] sessions, [`VISITS_MAX`] turns each.
+    visits: BTreeMap<u64, Vec<usize>>,
 }
 
 #[derive(Debug, Default)]
@@ -57,11 +61,13 @@ impl Fleet {
         Self {
             knobs: Knobs::default(),
             replicas,
+            visits: BTreeMap::new(),
         }
     }
 
     /// Forgets all counts and caches.
     pub(crate) fn reset(&mut self) {
+        self.visits.clear();
         for replica in &mut self.replicas {
             *replica = Replica {
                 port: replica.port,
@@ -75,6 +81,14 @@ impl Fleet {
         let Some(replica) = self.replicas.get_mut(index) else {
             return 0;
         };
+        if let Some(session) = seen.session
+            && (self.visits.len() < SESSIONS_MAX || self.visits.contains_key(&session))
+        {
+            let visits = self.visits.entry(session).or_default();
+            if visits.len() < VISITS_MAX {
+                visits.push(index);
+            }
+        }
         let cached = seen.session.map_or(0, |session| {
             replica.cache.visit(session, seen.prompt_tokens)
         });
@@ -98,7 +112,10 @@ impl Fleet {
                 "cached_tokens": replica.cached_tokens,
             })
         };
-        json!({ "replicas": self.replicas.iter().map(row).collect::<Vec<_>>() })
+        json!({
+            "replicas": self.replicas.iter().map(row).collect::<Vec<_>>(),
+            "sessions": self.visits,
+        })
     }
 }
 
@@ -122,7 +139,7 @@ impl Cache {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cache, Fleet, SESSIONS_MAX, Seen};
+    use super::{Cache, Fleet, SESSIONS_MAX, Seen, json};
 
     /// Visits in order, each (session, tokens, tokens that must be cached).
     #[track_caller]
@@ -182,6 +199,7 @@ mod tests {
             [0, 0, 48]
         );
         assert_eq!(fleet.stats()["replicas"][1]["cached_tokens"], 48);
+        assert_eq!(fleet.stats()["sessions"], json!({"1": [0, 1, 1]}));
         fleet.reset();
         assert_eq!(fleet.chat(1, seen), 0);
     }

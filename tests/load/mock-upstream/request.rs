@@ -3,8 +3,8 @@
 
 use memchr::memmem;
 
-/// Bytes of the body's start that are kept: the session's mark and a spliced-in field are there.
-const HEAD_BYTES: usize = 4 * 1_024;
+/// Bytes of the body's start that are kept: a spliced-in field is there, and the session's mark, if behind a system prompt of 8 KB.
+const HEAD_BYTES: usize = 12 * 1_024;
 /// Bytes of the body's end that are kept: where clients write their options.
 const TAIL_BYTES: usize = 2 * 1_024;
 /// Bytes per token, as in English text.
