@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures the gateway beside nginx and beside no proxy at all, in one run, in alternating rounds.
+"""Measures the gateway beside nginx, beside no proxy at all and beside its peers, in one run, in alternating rounds.
 
 Prints a Markdown table; README.md in this folder says how to read it. Everything that it starts it also ends.
 """
@@ -13,12 +13,15 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
+import affinity
+import peers
 import systems
 import table
 from processes import exit_on_sigterm, wait_until_quiet
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SYSTEMS = ["direct", "nginx", "gateway"]
+KNOWN_SYSTEMS = [*SYSTEMS, *peers.PEERS]
 # Mode -> (what the mock replicas are set to, share of --secs that it is measured for)
 MODES = {
     "small": ("delay_us=0", 1.0),
@@ -37,7 +40,10 @@ def parse_args():
     parser.add_argument("--secs", type=float, default=6, help="seconds of one measurement (default: 6)")
     parser.add_argument("--warmup", type=float, default=1.5, help="seconds of load before each (default: 1.5)")
     parser.add_argument("--modes", type=names(MODES), default=list(MODES), help=f"of {','.join(MODES)} (default: all)")
-    parser.add_argument("--systems", type=names(SYSTEMS), default=SYSTEMS, help=f"of {','.join(SYSTEMS)} (default: all)")
+    parser.add_argument("--systems", type=names(KNOWN_SYSTEMS), default=SYSTEMS,
+                        help=f"of {','.join(KNOWN_SYSTEMS)} (default: {','.join(SYSTEMS)}); peers.sh installs the others")
+    parser.add_argument("--affinity", action="store_true",
+                        help="measure where turns go instead of what they cost; affinity.py says how")
     parser.add_argument("--no-session-header", action="store_true",
                         help="send no x-session-id, so that the gateway has only the conversations to go by")
     parser.add_argument("--bin-dir", type=Path, help="where the programs are (default: build them, cargo --release)")
@@ -94,10 +100,9 @@ def run(args, bin_dir, scratch):
     with ExitStack() as running:
         mock = running.enter_context(systems.start_replicas(bin_dir, scratch))
         proxies = {"direct": None}
-        if "nginx" in args.systems:
-            proxies["nginx"] = running.enter_context(systems.start_nginx(scratch, os.cpu_count()))
-        if "gateway" in args.systems:
-            proxies["gateway"] = running.enter_context(systems.start_gateway(bin_dir, scratch))
+        for system in args.systems:
+            if system != "direct":
+                proxies[system] = running.enter_context(systems.start(system, bin_dir, scratch))
         for number in range(args.rounds):
             # Each round begins with another system, so that none is always the one that runs on a warm machine.
             turn = number % len(args.systems)
@@ -110,14 +115,42 @@ def run(args, bin_dir, scratch):
     return rows
 
 
-def report(row, out):
-    """Tells how one measurement went, and keeps it where that is asked for."""
-    print(f"round {row['round']} {row['mode']:9} {row['system']:8} {table.cost(row):7.1f} CPU-µs/unit  "
-          f"p50 {row['latency_us']['p50']:9.1f} µs  errors {row['errors']}+{row['errors_outside']}  "
-          f"others {row['others']:.0%}  {row['first_error'] or ''}", file=sys.stderr, flush=True)
+def run_affinity(args, bin_dir, scratch):
+    """All cells of all rounds, each with a fresh proxy, so that none remembers the cell before it."""
+    rows = []
+    systems.ports_must_be_free()
+    with systems.start_replicas(bin_dir, scratch):
+        for number in range(args.rounds):
+            for system in (system for system in args.systems if system != "direct"):
+                for shared, key in affinity.CELLS:
+                    with systems.start(system, bin_dir, scratch):
+                        systems.replica(f"/admin?reset=1&first_byte_us={affinity.FIRST_BYTE_US}&delay_us=0")
+                        first = 1_000 + len(rows) * affinity.SESSIONS
+                        errors = affinity.cell(systems.ports(system)[0], first, shared, key)
+                        visits = systems.replica("/stats")["sessions"]
+                    mine = [visit for session, visit in visits.items() if int(session) >= first]
+                    share, hottest = affinity.judge(mine, len(systems.REPLICA_PORTS))
+                    rows.append({"round": number, "system": system, "shared": shared, "key": key, "affinity": share,
+                                 "hottest": hottest, "errors": errors})
+                    print(f"round {number} {system:11} shared {shared:5} {key:6} affinity {share:.2f} "
+                          f"hottest {hottest:.2f}x errors {len(errors)} {''.join(errors[:1])}", file=sys.stderr, flush=True)
+                    keep(rows[-1], args.out)
+    return rows
+
+
+def keep(row, out):
+    """Appends a measurement where that is asked for."""
     if out:
         with open(out, "a") as file:
             file.write(json.dumps(row) + "\n")
+
+
+def report(row, out):
+    """Tells how one measurement went, and keeps it where that is asked for."""
+    print(f"round {row['round']} {row['mode']:9} {row['system']:11} {table.cost(row):7.1f} CPU-µs/unit  "
+          f"p50 {row['latency_us']['p50']:9.1f} µs  errors {row['errors']}+{row['errors_outside']}  "
+          f"others {row['others']:.0%}  {row['first_error'] or ''}", file=sys.stderr, flush=True)
+    keep(row, out)
 
 
 def main():
@@ -129,8 +162,8 @@ def main():
         exit_on_sigterm()
         bin_dir = args.bin_dir.resolve() if args.bin_dir else build()
         with tempfile.TemporaryDirectory(prefix="gateway-bench-") as scratch:
-            rows = run(args, bin_dir, Path(scratch))
-    print(table.render(rows))
+            rows = (run_affinity if args.affinity else run)(args, bin_dir, Path(scratch))
+    print(affinity.render(rows) if "affinity" in rows[0] else table.render(rows))
 
 
 if __name__ == "__main__":

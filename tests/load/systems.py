@@ -1,12 +1,14 @@
-"""What is compared: no proxy at all, nginx, and the gateway, all in front of the same mock replicas."""
+"""What is compared: no proxy at all, nginx, the gateway, and its peers, all in front of the same mock replicas."""
 
 import json
+import os
 import shutil
 import socket
 import sys
 import urllib.error
 import urllib.request
 
+import peers
 from processes import Process
 
 REPLICA_PORTS = [19101, 19102, 19103, 19104]
@@ -64,7 +66,7 @@ def replica(path):
 
 def ports_must_be_free():
     """Ends the program if something listens already: it would be measured in place of what is started."""
-    for port in [*REPLICA_PORTS, GATEWAY_PORT, GATEWAY_ADMIN_PORT, NGINX_PORT]:
+    for port in [*REPLICA_PORTS, GATEWAY_PORT, GATEWAY_ADMIN_PORT, NGINX_PORT, *peers.ports()]:
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 sys.exit(f"port {port} is taken, maybe by an earlier run; end what listens there (ss -ltnp) and run again")
@@ -98,13 +100,27 @@ def start_gateway(bin_dir, scratch):
     return answering(Process(argv, scratch / "gateway.log"), "gateway", GATEWAY_PORT)
 
 
+def start(system, bin_dir, scratch):
+    """What stands between clients and replicas in `system`."""
+    if system == "nginx":
+        return start_nginx(scratch, os.cpu_count())
+    if system == "gateway":
+        return start_gateway(bin_dir, scratch)
+    return answering(peers.start(system, REPLICA_PORTS, scratch), system, peers.port(system))
+
+
 def answering(process, name, port):
     """`process`, once it passes a question on."""
     url = f"http://127.0.0.1:{port}/v1/chat/completions"
     return process.wait_until(lambda: fetch(url, QUESTION)[0] == 200, name)
 
 
+def ports(system):
+    """The ports that the load goes to."""
+    own = {"direct": REPLICA_PORTS, "nginx": [NGINX_PORT], "gateway": [GATEWAY_PORT]}
+    return own.get(system) or [peers.port(system)]
+
+
 def targets(system):
     """The addresses that the load goes to."""
-    ports = {"direct": REPLICA_PORTS, "nginx": [NGINX_PORT], "gateway": [GATEWAY_PORT]}[system]
-    return ",".join(f"127.0.0.1:{port}" for port in ports)
+    return ",".join(f"127.0.0.1:{port}" for port in ports(system))

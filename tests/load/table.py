@@ -2,7 +2,7 @@
 
 from statistics import median
 
-SYSTEMS = ["direct", "nginx", "gateway"]
+SYSTEMS = ["direct", "nginx", "gateway", "smg", "sglang", "vllm", "vllm-sticky"]
 # Mode -> the unit that its CPU time is given for: (name, key of the count, units of that count)
 UNITS = {
     "small": ("request", "requests", 1),

@@ -1,5 +1,6 @@
 #![forbid(unsafe_code)]
-//! What the system tests stand on: processes of the built binaries, a plain HTTP client, metrics read back.
+//! What the system tests stand on: processes of the built binaries, replicas that a test
+//! holds in its hand, plain HTTP clients, metrics read back.
 //!
 //! Nothing here knows the gateway's or the replica's code: the product is driven through its sockets and signals alone.
 
@@ -10,6 +11,9 @@
 )]
 
 pub mod assets;
+pub mod client;
 pub mod fleet;
+pub mod front;
 pub mod http;
 pub mod prom;
+pub mod scripted;

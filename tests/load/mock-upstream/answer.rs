@@ -1,6 +1,10 @@
 //! The texts that the replicas answer.
 
-use crate::{knobs::Knobs, stream::Events};
+use crate::{
+    fleet::{BLOCK_TOKENS, KV_BLOCKS},
+    knobs::Knobs,
+    stream::Events,
+};
 use bytes::Bytes;
 use http::{Response, StatusCode, header};
 use http_body_util::{Either, Full};
@@ -43,7 +47,14 @@ pub(crate) fn models() -> Reply {
 
 /// `GET /health` of replica `index`.
 pub(crate) fn health(index: usize) -> Reply {
-    let body = json!({"status": "ok", "instance": format!("mock-{index}"), "model": MODEL, "prefix_cache": true});
+    let body = json!({
+        "status": "ok",
+        "instance": format!("mock-{index}"),
+        "model": MODEL,
+        "prefix_cache": true,
+        "kv_blocks": KV_BLOCKS,
+        "block_tokens": BLOCK_TOKENS,
+    });
     json_reply(StatusCode::OK, &body)
 }
 

@@ -2,18 +2,26 @@
 
 use crate::knobs::Knobs;
 use serde_json::{Value, json};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 /// Tokens of a cache block; a cache holds whole blocks only.
-const BLOCK_TOKENS: u64 = 16;
+pub(crate) const BLOCK_TOKENS: u64 = 16;
+/// Blocks that a replica says it has: its cache is bounded by sessions, whatever their length, so this is more than a run fills.
+pub(crate) const KV_BLOCKS: u64 = 1 << 20;
 /// Sessions that one replica's cache holds; the one stored first goes first.
 const SESSIONS_MAX: usize = 4_096;
+/// Shared beginnings that one replica's cache holds; later ones are not kept.
+const SHARED_MAX: usize = 1_024;
+/// Turns of one session whose places are noted.
+const VISITS_MAX: usize = 64;
 
 /// All replicas of this process.
 #[derive(Debug)]
 pub(crate) struct Fleet {
     pub(crate) knobs: Knobs,
     replicas: Vec<Replica>,
+    /// For each session, which replica got each of its turns; of the first [`SESSIONS_MAX`] sessions, [`VISITS_MAX`] turns each.
+    visits: BTreeMap<u64, Vec<usize>>,
 }
 
 #[derive(Debug, Default)]
@@ -33,6 +41,8 @@ struct Cache {
     tokens: HashMap<u64, u64>,
     /// Sessions in the order in which they were stored first; the same as the keys of `tokens`.
     order: VecDeque<u64>,
+    /// Beginnings that several sessions may share; at most [`SHARED_MAX`].
+    shared: HashSet<u64>,
 }
 
 /// What one chat request looked like.
@@ -40,6 +50,8 @@ struct Cache {
 pub(crate) struct Seen {
     pub(crate) session: Option<u64>,
     pub(crate) prompt_tokens: u64,
+    /// A hash and the tokens of what it begins with and other sessions may begin with too.
+    pub(crate) shared: Option<(u64, u64)>,
     pub(crate) stream: bool,
     pub(crate) session_header: bool,
 }
@@ -57,11 +69,13 @@ impl Fleet {
         Self {
             knobs: Knobs::default(),
             replicas,
+            visits: BTreeMap::new(),
         }
     }
 
     /// Forgets all counts and caches.
     pub(crate) fn reset(&mut self) {
+        self.visits.clear();
         for replica in &mut self.replicas {
             *replica = Replica {
                 port: replica.port,
@@ -75,8 +89,17 @@ impl Fleet {
         let Some(replica) = self.replicas.get_mut(index) else {
             return 0;
         };
+        if let Some(session) = seen.session
+            && (self.visits.len() < SESSIONS_MAX || self.visits.contains_key(&session))
+        {
+            let visits = self.visits.entry(session).or_default();
+            if visits.len() < VISITS_MAX {
+                visits.push(index);
+            }
+        }
         let cached = seen.session.map_or(0, |session| {
-            replica.cache.visit(session, seen.prompt_tokens)
+            let begun = replica.cache.begin(seen.shared, seen.prompt_tokens);
+            replica.cache.visit(session, seen.prompt_tokens).max(begun)
         });
         replica.chat += 1;
         replica.streamed += u64::from(seen.stream);
@@ -98,11 +121,26 @@ impl Fleet {
                 "cached_tokens": replica.cached_tokens,
             })
         };
-        json!({ "replicas": self.replicas.iter().map(row).collect::<Vec<_>>() })
+        json!({
+            "replicas": self.replicas.iter().map(row).collect::<Vec<_>>(),
+            "sessions": self.visits,
+        })
     }
 }
 
 impl Cache {
+    /// Tokens of a shared beginning that are here from any session; stores it.
+    fn begin(&mut self, shared: Option<(u64, u64)>, tokens: u64) -> u64 {
+        let Some((key, long)) = shared else { return 0 };
+        if self.shared.contains(&key) {
+            return long.min(tokens.saturating_sub(1)) / BLOCK_TOKENS * BLOCK_TOKENS;
+        }
+        if self.shared.len() < SHARED_MAX {
+            self.shared.insert(key);
+        }
+        0
+    }
+
     /// Tokens of a prompt of `tokens` that are here from the session's turn before; stores the prompt. The last
     /// token is always computed, since its logits are needed.
     fn visit(&mut self, session: u64, tokens: u64) -> u64 {
@@ -122,7 +160,7 @@ impl Cache {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cache, Fleet, SESSIONS_MAX, Seen};
+    use super::{Cache, Fleet, SESSIONS_MAX, Seen, json};
 
     /// Visits in order, each (session, tokens, tokens that must be cached).
     #[track_caller]
@@ -169,6 +207,7 @@ mod tests {
         let seen = Seen {
             session: Some(1),
             prompt_tokens: 64,
+            shared: None,
             stream: false,
             session_header: false,
         };
@@ -182,7 +221,17 @@ mod tests {
             [0, 0, 48]
         );
         assert_eq!(fleet.stats()["replicas"][1]["cached_tokens"], 48);
+        assert_eq!(fleet.stats()["sessions"], json!({"1": [0, 1, 1]}));
         fleet.reset();
         assert_eq!(fleet.chat(1, seen), 0);
+        let with_shared = |session| Seen {
+            session: Some(session),
+            shared: Some((9, 40)),
+            ..seen
+        };
+        assert_eq!(
+            [2, 3, 3].map(|session| fleet.chat(0, with_shared(session))),
+            [0, 32, 48]
+        );
     }
 }

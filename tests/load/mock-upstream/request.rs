@@ -2,11 +2,14 @@
 //! parses 256 KB would take the CPU from the gateway that is being measured.
 
 use memchr::memmem;
+use std::hash::{DefaultHasher, Hasher as _};
 
-/// Bytes of the body's start that are kept: the session's mark and a spliced-in field are there.
-const HEAD_BYTES: usize = 4 * 1_024;
+/// Bytes of the body's start that are kept: a spliced-in field is there, and the session's mark, if behind a system prompt of 8 KB.
+const HEAD_BYTES: usize = 12 * 1_024;
 /// Bytes of the body's end that are kept: where clients write their options.
 const TAIL_BYTES: usize = 2 * 1_024;
+/// Text before a session's mark that counts as a system prompt, in bytes.
+const SHARED_BYTES_MIN: usize = 1_024;
 /// Bytes per token, as in English text.
 const BYTES_PER_TOKEN: u64 = 4;
 
@@ -53,6 +56,18 @@ impl BodyScan {
             .take_while(|byte| byte.is_ascii_digit())
             .take(18);
         Some(digits.fold(0, |number, digit| number * 10 + u64::from(digit - b'0')))
+    }
+
+    /// A hash of the text before that mark and its tokens: what conversations with one system prompt share. `None` where that is less than
+    /// a request's frame may take.
+    pub(crate) fn shared(&self) -> Option<(u64, u64)> {
+        let before = &self.head[..memmem::find(&self.head, b"[[S:")?];
+        if before.len() < SHARED_BYTES_MIN {
+            return None;
+        }
+        let mut hasher = DefaultHasher::new();
+        hasher.write(before);
+        Some((hasher.finish(), before.len() as u64 / BYTES_PER_TOKEN))
     }
 
     fn says_true(&self, key: &[u8]) -> bool {
@@ -112,6 +127,24 @@ mod tests {
             "x".repeat(3 * HEAD_BYTES)
         );
         check(&long, (long.len() as u64 / 4, None, true, false));
+    }
+
+    #[test]
+    fn the_text_before_the_mark_is_what_sessions_share() {
+        let shared = |system: &str, session: u32| {
+            let body = format!(r#"{{"system":"{system}","content":"[[S:{session}]] and so on"}}"#);
+            let mut scan = BodyScan::default();
+            scan.push(body.as_bytes());
+            scan.shared()
+        };
+        let long = "x".repeat(8_192);
+        assert_eq!(shared("short", 1), None);
+        assert_eq!(shared(&long, 1), shared(&long, 2));
+        assert_eq!(
+            shared(&long, 1).map(|(_, tokens)| tokens),
+            Some((8_192 + 24) / 4)
+        );
+        assert_ne!(shared(&long, 1), shared(&long[1..], 1));
     }
 
     proptest! {

@@ -102,6 +102,7 @@ async fn chat(request: Request<Incoming>, index: usize, fleet: &RefCell<Fleet>) 
     let seen = Seen {
         session: scan.session(),
         prompt_tokens: scan.tokens(),
+        shared: scan.shared(),
         stream,
         session_header,
     };

@@ -1,0 +1,143 @@
+//! Does one piece of the gateway's work again and again, for instruction counts: `count.py` in this folder runs it under callgrind.
+//!
+//! `instructions CASE SIZE TIMES` prepares the case and does the work TIMES times. Two runs of different TIMES give the cost of one: what
+//! preparing takes is the same in both.
+#![forbid(unsafe_code)]
+
+use std::{hint::black_box, process::ExitCode};
+
+use chat_wire::{JsonPath, role::Role, scan};
+use routing_policies::{
+    PlacementKey, Policy, ReplicaId, ReplicaView,
+    placement::{Ask, Block, Settings, State, rank},
+    prefix::{self, Message},
+};
+
+/// Blocks of the prompt that is placed: 16,384 tokens at 512 a block.
+const BLOCKS: u64 = 32;
+/// Tokens of one block.
+const BLOCK_TOKENS: u32 = 512;
+/// Tokens that each replica's cache holds.
+const CACHE_TOKENS: u64 = 1 << 20;
+/// Bytes of one message's text, at most.
+const MESSAGE_BYTES: usize = 8 * 1_024;
+/// Largest size and number of repetitions that make sense here.
+const SIZE_MAX: usize = 64 << 20;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let number = |at: usize| {
+        let number = args.get(at)?.parse().ok()?;
+        (number <= SIZE_MAX).then_some(number)
+    };
+    match (args.first().map(String::as_str), number(1), number(2)) {
+        (Some("rank"), Some(replicas), Some(times)) => place(replicas, times),
+        (Some("scan"), Some(bytes), Some(times)) => read(bytes, times),
+        _ => return usage(),
+    }
+    ExitCode::SUCCESS
+}
+
+#[expect(
+    clippy::print_stderr,
+    reason = "a command-line program says here how it is called"
+)]
+fn usage() -> ExitCode {
+    eprintln!("instructions rank REPLICAS TIMES | instructions scan BYTES TIMES");
+    ExitCode::FAILURE
+}
+
+/// Orders `replicas` replicas for a prompt of which one of them holds the most.
+fn place(replicas: usize, times: usize) {
+    let block = |key| Block {
+        key,
+        tokens: BLOCK_TOKENS,
+    };
+    let blocks: Vec<Block> = (1..=BLOCKS)
+        .map(|i| block(i.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
+        .collect();
+    let ids: Vec<ReplicaId> = (0..replicas)
+        .map(|i| ReplicaId::of(&format!("replica-{i}")))
+        .collect();
+    let ask = |held: usize| Ask {
+        prompt_tokens: BLOCK_TOKENS * u32::try_from(held).unwrap_or(u32::MAX) + 100,
+        blocks: &blocks[..held],
+        new_conversation: false,
+        home: ids.first().copied(),
+        key: PlacementKey::of_body(b"a session"),
+    };
+    let mut state = State::default();
+    for (i, id) in ids.iter().enumerate() {
+        state.join(*id, CACHE_TOKENS);
+        // Some of the prompt is everywhere, all but its end is at the first.
+        let held = if i == 0 { blocks.len() - 1 } else { 2 };
+        state.sent(i as u64, *id, &ask(held), 0.0);
+    }
+    let views: Vec<ReplicaView> = ids
+        .iter()
+        .map(|id| ReplicaView {
+            id: *id,
+            ready: true,
+            in_flight: 1,
+        })
+        .collect();
+    let settings = Settings::default();
+    for _ in 0..times {
+        black_box(rank(
+            &settings,
+            &state,
+            &ask(blocks.len()),
+            black_box(&views),
+            1.0,
+        ));
+    }
+}
+
+/// Scans a chat request of about `bytes` bytes and makes its prefix keys.
+fn read(bytes: usize, times: usize) {
+    let policy = Policy::default();
+    let wanted: Vec<_> = policy
+        .session
+        .body
+        .iter()
+        .filter_map(|path| JsonPath::parse(path).ok())
+        .collect();
+    let body = body(bytes);
+    for _ in 0..times {
+        let body = black_box(body.as_bytes());
+        let Ok(scan) = scan::chat(body, &wanted) else {
+            return;
+        };
+        let messages = scan.messages.iter().map(|message| Message {
+            bytes: &body[message.span.clone()],
+            is_user: message.role == Role::User,
+        });
+        let chain = prefix::chain(
+            "",
+            scan.model.as_deref().unwrap_or_default(),
+            None,
+            b"",
+            messages,
+        );
+        black_box((scan.stream, chain));
+    }
+}
+
+/// A chat request of about `bytes` bytes, in messages as agents write them, with an escape in each line.
+fn body(bytes: usize) -> String {
+    let line = "and then the agent looked up the reservation \\\"ZFA04Y\\\" for the third time,\\n";
+    let mut text = String::from("{\"model\":\"a-model\",\"messages\":[");
+    let mut role = "user";
+    while text.len() < bytes {
+        let end = (text.len() + MESSAGE_BYTES).min(bytes);
+        text.push_str(&format!("{{\"role\":\"{role}\",\"content\":\""));
+        while text.len() + line.len() < end {
+            text.push_str(line);
+        }
+        text.push_str("\"},");
+        role = if role == "user" { "assistant" } else { "user" };
+    }
+    text.pop();
+    text.push_str("],\"max_tokens\":100,\"temperature\":0.7,\"stream\":true}");
+    text
+}
