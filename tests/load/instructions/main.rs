@@ -118,6 +118,7 @@ fn read(bytes: usize, times: usize) {
             None,
             b"",
             messages,
+            policy.prefix.block_bytes,
         );
         black_box((scan.stream, chain));
     }
