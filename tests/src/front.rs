@@ -14,6 +14,8 @@ use crate::{
 
 /// Longest that the gateway may take to see what has changed, in seconds; it probes each second.
 const SEEN_SECONDS_MAX: u64 = 30;
+/// Tries to start the gateway on ports that are free.
+const STARTS_MAX: u32 = 5;
 
 /// A running gateway. It ends with the value.
 #[derive(Debug)]
@@ -34,6 +36,27 @@ impl Front {
     /// # Panics
     /// When it does not in time.
     pub async fn start(replicas: &[Scripted], policy: Option<&str>) -> Self {
+        for _ in 1..STARTS_MAX {
+            let mut front = Self::launch(replicas, policy);
+            let until = Instant::now() + Duration::from_secs(SEEN_SECONDS_MAX);
+            while front.ready().await.is_none()
+                && !front.process.is_over()
+                && Instant::now() < until
+            {
+                sleep(Duration::from_millis(20)).await;
+            }
+            // Between the look for a free port and its use, another process may have taken it.
+            if !front.process.log().contains("Address already in use") {
+                front.wait_for_ready(replicas.len()).await;
+                return front;
+            }
+        }
+        let mut front = Self::launch(replicas, policy);
+        front.wait_for_ready(replicas.len()).await;
+        front
+    }
+
+    fn launch(replicas: &[Scripted], policy: Option<&str>) -> Self {
         let (listen, admin) = (free_address(), free_address());
         let folder = tempfile::tempdir().expect("a temporary folder");
         let mut config = format!("listen = \"{listen}\"\nadmin_listen = \"{admin}\"\n");
@@ -56,14 +79,12 @@ impl Front {
                 .args(["serve", "--config"])
                 .arg(&file),
         );
-        let mut front = Front {
+        Front {
             process,
             listen,
             admin,
             _folder: folder,
-        };
-        front.wait_for_ready(replicas.len()).await;
-        front
+        }
     }
 
     /// Waits until `count` replicas are ready.
