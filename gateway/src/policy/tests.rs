@@ -211,7 +211,7 @@ fn diff_tells_keys_and_what_they_come_to() {
 
             | replicas | cache tokens |  sessions moved |   requests moved |   hit | new hit | p90 s | new p90 s |   change |
             |----------|-------------:|----------------:|-----------------:|------:|--------:|------:|----------:|---------:|
-            | 2        |        65536 | 3 of 5 (60.0 %) | 9 of 40 (22.5 %) | 0.778 |   0.678 | 0.405 |     1.575 | +288.9 % |
+            | 2        |        65536 | 3 of 5 (60.0 %) | 6 of 40 (15.0 %) | 0.778 |   0.678 | 0.405 |     1.575 | +288.9 % |
         "#]],
     );
     check(
@@ -281,7 +281,7 @@ fn explain_tells_what_each_replica_would_cost_and_why() {
             | replica | holds tokens | wait ms | prefill ms | crowding ms | in flight ms | leave ms | total ms |
             |---------|-------------:|--------:|-----------:|------------:|-------------:|---------:|---------:|
             | a       |           11 |     0.0 |        1.8 |         2.9 |          0.3 |      0.0 |      5.1 |
-            | b       |            0 |     0.0 |        2.9 |         7.6 |          0.0 |      1.1 |     11.6 |
+            | b       |            0 |     0.0 |        2.9 |         7.6 |          0.0 |    250.0 |    260.5 |
 
             not ready: c
         "#]],
@@ -300,7 +300,7 @@ fn explain_tells_what_each_replica_would_cost_and_why() {
             | replica | holds tokens | wait ms | prefill ms | crowding ms | in flight ms | leave ms | total ms |
             |---------|-------------:|--------:|-----------:|------------:|-------------:|---------:|---------:|
             | a       |           11 |     0.0 |        1.8 |         2.9 |          0.3 |      0.0 |      5.1 |
-            | b       |            0 |     0.0 |        2.9 |         7.6 |          0.0 |      1.1 |     11.6 |
+            | b       |            0 |     0.0 |        2.9 |         7.6 |          0.0 |    250.0 |    260.5 |
 
             not ready: c
         "#]],

@@ -108,8 +108,9 @@ impl Beliefs {
         self.inner().state.first_token(number, replica, now_s);
     }
 
-    pub(super) fn gone(&self, number: u64, replica: ReplicaId) {
-        self.inner().state.gone(number, replica);
+    pub(super) fn answered(&self, number: u64, replica: ReplicaId) {
+        let now_s = self.now_s();
+        self.inner().state.answered(number, replica, now_s);
     }
 
     pub(super) fn failed(

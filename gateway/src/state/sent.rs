@@ -107,7 +107,7 @@ impl Sent {
     pub fn answered(&mut self) {
         if std::mem::replace(&mut self.stage, Stage::Served) == Stage::Waiting {
             let id = self.replica().id();
-            self.known.beliefs.gone(self.number, id);
+            self.known.beliefs.answered(self.number, id);
         }
     }
 

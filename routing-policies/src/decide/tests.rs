@@ -41,6 +41,8 @@ fn policy() -> Policy {
     policy.placement.settings = Settings {
         stay: 1.0,
         in_flight: 0.1,
+        // A mean prefill takes less than the least saving here.
+        leave_s_min: 0.0,
         ..Settings::default()
     };
     policy

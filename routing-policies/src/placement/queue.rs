@@ -49,6 +49,14 @@ impl Queue {
         Some((done.tokens, (now_s - begun_s).max(0.0)))
     }
 
+    /// `request` was answered whole. Gives (tokens, seconds) where its prefill took those seconds at the most: the rest was decode, and
+    /// nobody knows when it began, so the next in line learns nothing from it.
+    pub(super) fn answered(&mut self, request: u64, now_s: f64) -> Option<(u32, f64)> {
+        let done = self.take(request)?;
+        let begun_s = done.sent_s.max(self.last_first_token_s);
+        Some((done.tokens, (now_s - begun_s).max(0.0)))
+    }
+
     /// `request` ended without a first token, if it waits here.
     pub(super) fn gone(&mut self, request: u64) {
         self.take(request);
@@ -125,6 +133,16 @@ mod tests {
         queue.sent(2, 20, 0.5);
         assert_eq!(queue.first_token(1, 2.0), Some((10, 2.0)));
         assert_eq!(queue.first_token(2, 5.0), Some((20, 3.0)));
+    }
+
+    #[test]
+    fn a_whole_answer_bounds_its_own_prefill_and_no_other() {
+        let mut queue = Queue::default();
+        queue.sent(1, 10, 0.0);
+        queue.sent(2, 20, 0.5);
+        assert_eq!(queue.answered(1, 2.0), Some((10, 2.0)));
+        assert_eq!(queue.answered(1, 2.0), None);
+        assert_eq!(queue.first_token(2, 5.0), Some((20, 4.5)));
     }
 
     #[test]

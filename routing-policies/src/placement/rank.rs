@@ -77,7 +77,11 @@ pub fn rank(
                 prefill_s,
                 crowding_s: settings.crowding * prefill_s * (wait_s + prefill_s / 2.0) / mean_s,
                 in_flight_s: settings.in_flight * mean_s * f64::from(view.in_flight),
-                leave_s: if home { 0.0 } else { settings.stay * mean_s },
+                leave_s: if home {
+                    0.0
+                } else {
+                    settings.leave_s_min.max(settings.stay * mean_s)
+                },
             };
             Ranked {
                 replica: view.id,

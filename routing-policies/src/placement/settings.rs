@@ -15,6 +15,9 @@ pub struct Settings {
     pub common_share: f64,
     /// By how much another replica must be cheaper than the one that served the session last, as a share of a request of mean size.
     pub stay: f64,
+    /// A session is not moved to save less than this, in seconds, whatever `stay` says: nobody notices, and each move leaves a prefix
+    /// behind that nobody reads again.
+    pub leave_s_min: f64,
 }
 
 impl Default for Settings {
@@ -24,6 +27,7 @@ impl Default for Settings {
             in_flight: 0.1,
             common_share: 0.2,
             stay: 1.0,
+            leave_s_min: 0.25,
         }
     }
 }

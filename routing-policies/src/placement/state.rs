@@ -247,7 +247,21 @@ impl State {
         }
     }
 
-    /// `request` is no longer waited for at `replica`: it has failed, or its answer came whole and tells no time of a first token.
+    /// `request` was answered whole by `replica`. Its prefill took no longer than that, which is news where the pace says longer; where
+    /// it does not, the time was decode and tells nothing.
+    pub fn answered(&mut self, request: u64, replica: ReplicaId, now_s: f64) {
+        if let Some(&slot) = self.slots.get(&replica)
+            && let Some((tokens, seconds)) = self.queues[slot].answered(request, now_s)
+        {
+            let line = self.pace.line();
+            let expected_s = line.fixed_s + line.per_token_s * f64::from(tokens);
+            if seconds < expected_s {
+                self.pace.add(f64::from(tokens), seconds);
+            }
+        }
+    }
+
+    /// `request` is no longer waited for at `replica`: it has failed.
     pub fn gone(&mut self, request: u64, replica: ReplicaId) {
         if let Some(&slot) = self.slots.get(&replica) {
             self.queues[slot].gone(request);

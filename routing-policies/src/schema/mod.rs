@@ -130,6 +130,7 @@ fn placement(reader: &mut Reader<'_>, root: &Section<'_>) -> PlacementPolicy {
         in_flight,
         common_share,
         stay,
+        leave_s_min,
     } = default.settings;
     PlacementPolicy {
         settings: Settings {
@@ -137,6 +138,7 @@ fn placement(reader: &mut Reader<'_>, root: &Section<'_>) -> PlacementPolicy {
             in_flight: number("in_flight_weight", in_flight),
             common_share: number("common_share", common_share),
             stay: number("stay", stay),
+            leave_s_min,
         },
     }
 }

@@ -53,6 +53,7 @@ fn the_default_file_says_what_the_default_policy_is() {
         in_flight: 1.0,
         common_share: 0.025,
         stay: 1.5,
+        leave_s_min: 0.25,
     };
     assert_eq!(policy.placement.settings, settings);
 }

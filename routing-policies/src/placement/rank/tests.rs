@@ -128,6 +128,32 @@ fn a_block_that_all_conversations_begin_with_draws_nobody() {
 }
 
 #[test]
+fn a_session_stays_unless_enough_time_is_saved() {
+    let blocks = prompt(&[7]);
+    let asked = Ask {
+        home: Some(id(REPLICAS[0])),
+        ..ask(&blocks)
+    };
+    let leave_s = |leave_s_min| {
+        let settings = Settings {
+            stay: 0.0,
+            leave_s_min,
+            ..Settings::default()
+        };
+        let ranked = rank(&settings, &fleet(), &asked, &REPLICAS.map(view), 0.0);
+        let of = |home: bool| {
+            let found = ranked
+                .iter()
+                .find(|r| (Some(r.replica) == asked.home) == home);
+            found.unwrap().cost.leave_s
+        };
+        (of(true), of(false))
+    };
+    assert_eq!(leave_s(0.25), (0.0, 0.25));
+    assert_eq!(leave_s(0.0), (0.0, 0.0));
+}
+
+#[test]
 fn a_session_stays_unless_another_replica_is_cheaper_by_the_margin() {
     let settings = Settings {
         stay: 1.0,
