@@ -170,6 +170,25 @@ fn a4_unsafe_stands_only_where_it_must() {
 }
 
 #[test]
+fn a5_error_bodies_are_written_in_one_file_per_shell() {
+    let homes = [
+        "gateway/src/layers/rescue.rs",
+        "engine-replica/src/api/rescue.rs",
+        // Not a response but the last event of one whose head is long gone.
+        "gateway/src/chat/events.rs",
+    ];
+    let mut offenders = Vec::new();
+    for folder in ["gateway/src", "engine-replica/src"] {
+        let others: Vec<File> = files(folder, &[".rs"])
+            .into_iter()
+            .filter(|file| !homes.contains(&file.path.as_str()))
+            .collect();
+        offenders.extend(lines_with(&others, &["ErrorBody"]));
+    }
+    none("an error body outside rescue.rs", &offenders);
+}
+
+#[test]
 fn a7_no_queue_is_unbounded() {
     let mut offenders = Vec::new();
     for folder in [
