@@ -2,7 +2,7 @@
 
 pub mod attempt;
 pub mod events;
-mod lane;
+pub(crate) mod lane;
 pub mod parse;
 mod place;
 pub mod plain;

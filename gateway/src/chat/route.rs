@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use chat_wire::splice::Edits;
-use http::{HeaderValue, Response};
 use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, EXPECT, HOST};
+use http::{HeaderValue, Response};
 use routing_policies::lanes::LaneChoice;
 use routing_policies::{PinAction, PrefixKey, Reason, ReplicaView, SessionKey};
 use tower::{Layer, Service};
@@ -163,7 +163,9 @@ fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
     };
     first.metrics().decision(decision.reason);
     let remember = Remember {
-        session: call.session.filter(|_| decision.pin != PinAction::None && !pinned_elsewhere),
+        session: call
+            .session
+            .filter(|_| decision.pin != PinAction::None && !pinned_elsewhere),
         prefix: call.chain.last().filter(|_| policy.session.infer),
     };
     let stream = StreamPlan {

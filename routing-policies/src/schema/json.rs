@@ -35,6 +35,9 @@ pub fn json_schema() -> String {
     )
 }
 
+/// A table's name, what it is for, its keys with what they may say, and those that have to be there.
+type Table<'s> = (&'s str, &'s str, &'s [(&'s str, &'s str)], &'s str);
+
 /// The tables that a file may repeat.
 fn tables() -> String {
     let name =
@@ -43,7 +46,7 @@ fn tables() -> String {
         r#"{{ "type": "array", "minItems": 1, "maxItems": {POOL_REPLICAS_MAX}, "uniqueItems": true, "items": {{ "type": "string" }} }}"#
     );
     let when = format!(r#"{{ "type": "string", "maxLength": {CONDITION_BYTES_MAX} }}"#);
-    let tables: [(&str, &str, &[(&str, &str)], &str); 3] = [
+    let tables: [Table<'_>; 3] = [
         (
             "pools",
             "Replicas under one name, by the names that the gateway's configuration gives them.",
@@ -63,7 +66,7 @@ fn tables() -> String {
             r#""name", "when", "lane""#,
         ),
     ];
-    let table = |(name, says, keys, required): (&str, &str, &[(&str, &str)], &str)| {
+    let table = |(name, says, keys, required): Table<'_>| {
         let keys: Vec<String> = keys
             .iter()
             .map(|(key, kind)| format!("          \"{key}\": {kind}"))
