@@ -53,6 +53,13 @@ pub enum Failure {
     },
     /// No replica is ready.
     NoReplica,
+    /// The request's lane leads to a pool in which no replica is ready.
+    NoReplicaInPool {
+        /// The lane.
+        lane: String,
+        /// Its pool.
+        pool: String,
+    },
     /// No connection to a replica.
     Connect {
         /// The replica.
@@ -187,6 +194,10 @@ impl Failure {
                 outcome: UpstreamError,
                 ..capacity("no_replica_ready", 2)
             },
+            Self::NoReplicaInPool { .. } => Row {
+                outcome: UpstreamError,
+                ..capacity("no_replica_in_pool", 2)
+            },
             Self::Connect { .. } => replica(
                 StatusCode::BAD_GATEWAY,
                 "replica_unreachable",
@@ -271,6 +282,10 @@ impl fmt::Display for Failure {
             Self::NoReplica => f.write_str(
                 "no replica is ready; try again after the time in Retry-After (operators: see /state on the admin address)",
             ),
+            Self::NoReplicaInPool { lane, pool } => write!(
+                f,
+                "no replica of the pool `{pool}` is ready, and the lane `{lane}` leads nowhere else; try again after the time in Retry-After (operators: see /state on the admin address)"
+            ),
             Self::Connect { replica, cause } => {
                 write!(f, "replica `{replica}` cannot be reached: {cause}")
             }
@@ -325,6 +340,10 @@ mod tests {
             },
             Failure::Overloaded { limit: 2 },
             Failure::NoReplica,
+            Failure::NoReplicaInPool {
+                lane: "long".into(),
+                pool: "big".into(),
+            },
             Failure::Connect {
                 replica: replica.clone(),
                 cause: cause(),

@@ -69,7 +69,7 @@ fn run(cli: Cli) -> Result<(), AnyError> {
 
 fn check(path: &std::path::Path) -> Result<(), AnyError> {
     let config = Config::load(path)?;
-    let policy = PolicyInUse::load(config.policy.as_deref())?;
+    let policy = PolicyInUse::load(config.policy.as_deref(), &config.replicas)?;
     print(&format!(
         "{}: good; {} replicas, policy: {}\n",
         path.display(),

@@ -43,6 +43,7 @@ pub struct Metrics {
     failures: IntCounterVec,
     tls_reloads: IntCounterVec,
     policy_reloads: IntCounterVec,
+    policy_rule_errors: IntCounter,
     connections: IntGauge,
     admitted: IntGauge,
     session_pins: IntGauge,
@@ -125,6 +126,10 @@ impl Maker {
         self.register(IntCounterVec::new(Opts::new(name, help), labels))
     }
 
+    fn counter(&self, name: &str, help: &str) -> IntCounter {
+        self.register(IntCounter::new(name, help))
+    }
+
     fn gauges(&self, name: &str, help: &str) -> IntGaugeVec {
         self.register(IntGaugeVec::new(Opts::new(name, help), &["replica"]))
     }
@@ -162,6 +167,7 @@ impl Metrics {
             failures: make.counters("gateway_failures_total", "Errors that the gateway itself told a client, by code.", &["code"]),
             tls_reloads: make.counters("gateway_tls_reloads_total", "Certificate reloads by result.", &["result"]),
             policy_reloads: make.counters("gateway_policy_reloads_total", "Policy reloads by result.", &["result"]),
+            policy_rule_errors: make.counter("gateway_policy_rule_errors_total", "Requests at which a rule of the policy could not be worked out, and so did not hold."),
             connections: make.gauge("gateway_connections", "Client connections open now."),
             admitted: make.gauge("gateway_admitted", "Chat requests admitted and not yet ended."),
             session_pins: make.gauge("gateway_session_pins", "Sessions with a remembered replica."),
@@ -251,6 +257,11 @@ impl Metrics {
         self.policy_reloads
             .with_label_values(&[if ok { "ok" } else { "kept_old" }])
             .inc();
+    }
+
+    /// Counts a request at which a rule could not be worked out.
+    pub fn policy_rule_error(&self) {
+        self.policy_rule_errors.inc();
     }
 
     /// The gauge of open client connections.

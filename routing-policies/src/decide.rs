@@ -52,6 +52,18 @@ pub struct Seen {
     pub prefix: Option<PrefixSeen>,
 }
 
+impl Seen {
+    /// What of it counts where a request may go to `replicas` only: memories of others are as good as none.
+    #[must_use]
+    pub fn among(self, replicas: &[ReplicaView]) -> Self {
+        let listed = |id: ReplicaId| replicas.iter().any(|replica| replica.id == id);
+        Self {
+            pin: self.pin.filter(|pin| listed(*pin)),
+            prefix: self.prefix.filter(|prefix| listed(prefix.replica)),
+        }
+    }
+}
+
 /// The deepest remembered prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrefixSeen {

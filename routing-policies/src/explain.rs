@@ -70,11 +70,12 @@ impl Remembered {
         }
     }
 
-    /// Where `turn` would go among `replicas`.
+    /// Where `turn` would go among `replicas`, which are those of its lane.
     #[must_use]
     pub fn explain(&self, policy: &Policy, turn: &Turn, replicas: &[ReplicaView]) -> Explanation {
         let seen = self.seen(policy, turn);
-        let decision = decide(policy, &features(turn), seen, &self.state, replicas, 0.0);
+        let counts = seen.among(replicas);
+        let decision = decide(policy, &features(turn), counts, &self.state, replicas, 0.0);
         Explanation {
             order: decision.candidates,
             reason: decision.reason,

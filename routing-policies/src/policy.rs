@@ -1,5 +1,6 @@
 //! A policy as the gateway runs it: checked, complete, ready to decide with.
 
+use crate::lanes::Lanes;
 use crate::placement::Settings;
 
 /// Everything that a policy file says. Made by [`crate::compile`], or the default.
@@ -11,6 +12,8 @@ pub struct Policy {
     pub prefix: PrefixPolicy,
     /// Where a session goes that has no pin.
     pub placement: PlacementPolicy,
+    /// Which replicas a request may go to at all.
+    pub lanes: Lanes,
 }
 
 /// The section `[session]`.

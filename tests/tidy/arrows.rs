@@ -6,7 +6,7 @@ use crate::sources::root;
 
 /// A package with its allowed dependencies: shipped ones only, tests may use more.
 const ARROWS: &[(&str, &[&str])] = &[
-    ("routing-policies", &["toml", "xxhash-rust"]),
+    ("routing-policies", &["cel", "toml", "xxhash-rust"]),
     ("gateway/wire", &["bytes", "memchr", "serde", "serde_json"]),
     ("engine-replica/core", &["sha2"]),
 ];

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use http::{Response, StatusCode};
 use tower::Service;
 
-use super::relay;
+use super::relay::{self, X_PINION_LANE};
 use super::route::{Remember, RoutedCall};
 use crate::failure::Failure;
 use crate::layers::Answer;
@@ -57,6 +57,7 @@ async fn attempt(
         call,
         candidates,
         reason,
+        lane,
         placed,
         remember,
         stream,
@@ -77,7 +78,11 @@ async fn attempt(
                     keep(&known, remember, replica);
                 }
                 let reason = reason.as_str();
-                return Ok(relay::reply(parts, body, sent, reason, stream, record));
+                let mut reply = relay::reply(parts, body, sent, reason, stream, record);
+                if let Some(lane) = lane {
+                    reply.headers_mut().insert(X_PINION_LANE, lane);
+                }
+                return Ok(reply);
             }
             Err(failure) => {
                 if let Failure::Connect { cause, .. } = &failure {

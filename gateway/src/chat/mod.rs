@@ -2,6 +2,7 @@
 
 pub mod attempt;
 pub mod events;
+pub(crate) mod lane;
 pub mod parse;
 mod place;
 pub mod plain;

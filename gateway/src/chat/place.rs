@@ -8,14 +8,15 @@ use super::parse::ChatCall;
 use crate::state::Known;
 use crate::state::sent::Placed;
 
-/// The decision, and what of it a request takes along.
+/// The decision among `views`, which are those that the request's lane leads to, and what of it a request takes along. Whether the
+/// session is pinned to a replica elsewhere, too: that pin stays.
 pub(super) fn place(
     known: &Known,
     policy: &Policy,
     call: &ChatCall,
     views: &[ReplicaView],
-) -> (Decision, Placed) {
-    let model = ModelKey::of(call.scan.model.as_deref().unwrap_or_default());
+) -> (Decision, Placed, bool) {
+    let model = model_key(call);
     let bytes_per_token = known.beliefs.bytes_per_token(model);
     let blocks = call.chain.blocks(bytes_per_token);
     let prompt_tokens = call.chain.tokens(bytes_per_token);
@@ -24,7 +25,8 @@ pub(super) fn place(
         blocks: &blocks,
         ..features(policy, call)
     };
-    let Past { seen, lost } = past(known, policy, call);
+    let Past { seen: all, lost } = past(known, policy, call);
+    let seen = all.among(views);
     let decision = known.beliefs.decide(policy, &features, seen, views);
     let ask = features.ask(policy, seen);
     let circumstances = Circumstances {
@@ -46,7 +48,11 @@ pub(super) fn place(
         key,
         circumstances,
     };
-    (decision, placed)
+    (decision, placed, all.pin != seen.pin)
+}
+
+pub(super) fn model_key(call: &ChatCall) -> ModelKey {
+    ModelKey::of(call.scan.model.as_deref().unwrap_or_default())
 }
 
 /// What the request has to be recognised by, its prompt left out.

@@ -19,6 +19,8 @@ use std::sync::Arc;
 pub const X_PINION_REPLICA: HeaderName = HeaderName::from_static("x-pinion-replica");
 /// Names the reason of the decision, or of the refusal.
 pub const X_PINION_REASON: HeaderName = HeaderName::from_static("x-pinion-reason");
+/// Names the lane that the request took, where the policy has lanes.
+pub const X_PINION_LANE: HeaderName = HeaderName::from_static("x-pinion-lane");
 /// Asks proxies of nginx's kind in front of the gateway not to hold a stream back.
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 

@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use chat_wire::splice::Edits;
-use http::Response;
 use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, EXPECT, HOST};
+use http::{HeaderValue, Response};
+use routing_policies::lanes::LaneChoice;
 use routing_policies::{PinAction, PrefixKey, Reason, ReplicaView, SessionKey};
 use tower::{Layer, Service};
 
+use super::lane::lane;
 use super::parse::ChatCall;
 use super::place::place;
 use super::relay::strip_hop_headers;
@@ -33,6 +35,8 @@ pub struct RoutedCall {
     pub candidates: Vec<Arc<Replica>>,
     /// Why the first is the first.
     pub reason: Reason,
+    /// The lane that it took, where the policy has lanes.
+    pub lane: Option<HeaderValue>,
     /// How it was placed.
     pub placed: Arc<Placed>,
     /// What to remember once one has answered.
@@ -117,6 +121,8 @@ where
 fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
     let replicas = known.fleet.replicas();
     let model = call.scan.model.as_deref();
+    let lane = lane(known, &call);
+    let pool = lane.and_then(|choice| choice.pool);
     let views: Vec<ReplicaView> = known.fleet.with_models(|models| match model {
         Some(model) if models.is_unknown(model) => Err(Failure::ModelNotFound {
             model: model.to_owned(),
@@ -124,6 +130,7 @@ fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
         }),
         _ => Ok(replicas
             .iter()
+            .filter(|replica| pool.is_none_or(|pool| pool.has(replica.id())))
             .map(|replica| ReplicaView {
                 id: replica.id(),
                 ready: replica.is_ready() && models.may_serve(replica.index(), model),
@@ -132,7 +139,7 @@ fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
             .collect()),
     })?;
     let policy = call.policy.policy();
-    let (decision, placed) = place(known, policy, &call, &views);
+    let (decision, placed, pinned_elsewhere) = place(known, policy, &call, &views);
     let candidates: Vec<Arc<Replica>> = decision
         .candidates
         .iter()
@@ -142,11 +149,23 @@ fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
         .collect();
     let Some(first) = candidates.first() else {
         known.metrics.no_candidate(decision.reason);
-        return Err(Failure::NoReplica);
+        return Err(match lane {
+            Some(LaneChoice {
+                lane,
+                pool: Some(pool),
+                ..
+            }) => Failure::NoReplicaInPool {
+                lane: lane.name.clone(),
+                pool: pool.name.clone(),
+            },
+            _ => Failure::NoReplica,
+        });
     };
     first.metrics().decision(decision.reason);
     let remember = Remember {
-        session: call.session.filter(|_| decision.pin != PinAction::None),
+        session: call
+            .session
+            .filter(|_| decision.pin != PinAction::None && !pinned_elsewhere),
         prefix: call.chain.last().filter(|_| policy.session.infer),
     };
     let stream = StreamPlan {
@@ -154,10 +173,13 @@ fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
         answers: call.scan.n.unwrap_or(1).max(1),
     };
     let record = call.record.clone();
+    // Names of lanes are letters, digits and a few signs, as the policy's reader checks.
+    let lane = lane.and_then(|choice| HeaderValue::from_str(&choice.lane.name).ok());
     Ok(RoutedCall {
         call: upstream_call(call, stream),
         candidates,
         reason: decision.reason,
+        lane,
         placed: Arc::new(placed),
         remember,
         stream,

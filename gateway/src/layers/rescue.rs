@@ -11,7 +11,7 @@ use tower::{Layer, Service};
 
 use super::Answer;
 use super::observe::Arrived;
-use crate::chat::relay::{X_PINION_REASON, X_PINION_REPLICA};
+use crate::chat::relay::{X_PINION_LANE, X_PINION_REASON, X_PINION_REPLICA};
 use crate::failure::Failure;
 use crate::reply::ReplyBody;
 use crate::state::Known;
@@ -102,6 +102,11 @@ fn response(failure: &Failure) -> Response<ReplyBody> {
     );
     if let Some(seconds) = row.retry_after {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    if let Failure::NoReplicaInPool { lane, .. } = failure
+        && let Ok(lane) = HeaderValue::from_str(lane)
+    {
+        headers.insert(X_PINION_LANE, lane);
     }
     if let Failure::MethodNotAllowed { allowed } = failure {
         headers.insert(ALLOW, HeaderValue::from_static(allowed));

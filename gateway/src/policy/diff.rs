@@ -14,6 +14,9 @@ const NAMING: [&str; 3] = ["session.headers", "session.agents", "session.body"];
 /// The key that decides where messages are cut, and so what a remembered prefix is called.
 const CUTTING: &str = "prefix.block_bytes";
 
+/// Sections that decide which replicas a request may go to.
+const LANES: [&str; 3] = ["pools", "lanes", "rules"];
+
 /// What changes in the file, and what it comes to on the trace.
 pub(super) fn run(old: &Path, new: &Path, setup: &ReplaySetup) -> Result<String, String> {
     let files = super::files::load(&[old, new])?;
@@ -61,6 +64,14 @@ fn said(changes: &[Change]) -> String {
     {
         text.push_str(
             "a session that is named otherwise than before counts as new once; a trace does not tell names, so the numbers below leave that out\n",
+        );
+    }
+    if changes
+        .iter()
+        .any(|change| LANES.contains(&change.key.as_str()))
+    {
+        text.push_str(
+            "a trace does not tell what rules ask for, so in the numbers below every request may go to all replicas\n",
         );
     }
     if changes.iter().any(|change| change.key == CUTTING) {

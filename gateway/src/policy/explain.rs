@@ -4,8 +4,9 @@ use std::path::Path;
 
 use chat_wire::JsonPath;
 use chat_wire::role::Role;
-use chat_wire::scan;
+use chat_wire::scan::{self, ChatScan};
 use routing_policies::explain::{Explanation, Remembered, Turn};
+use routing_policies::lanes::{LaneChoice, Pool};
 use routing_policies::placement::Ranked;
 use routing_policies::prefix::{Message, chain};
 use routing_policies::session::{SessionSource, identify};
@@ -13,6 +14,7 @@ use routing_policies::{Policy, ReplicaId, ReplicaView};
 use serde::Deserialize;
 
 use super::table::table;
+use crate::chat::lane::facts;
 use crate::cli::Explain;
 
 /// Bytes of a request per token, before a model's own ratio is known.
@@ -60,18 +62,27 @@ pub(super) fn run(options: &Explain) -> Result<String, String> {
                 known.join(", ")
             ));
         }
-        let (turn, _) = read(&policy, file, &options.headers)?;
+        let Understood { turn, .. } = read(&policy, file, &options.headers)?;
         remembered.answered(&policy, &turn, ReplicaId::of(name));
     }
-    let (turn, source) = read(&policy, &options.request, &options.headers)?;
+    let understood = read(&policy, &options.request, &options.headers)?;
+    let Understood { turn, source, scan } = understood;
     let view = |replica: &ReplicaState| ReplicaView {
         id: ReplicaId::of(&replica.name),
         ready: replica.ready,
         in_flight: replica.in_flight,
     };
-    let views: Vec<ReplicaView> = replicas.iter().map(view).collect();
+    let facts = facts(&scan, turn.prompt_tokens, turn.session.is_some());
+    let choice = policy.lanes.choose(&facts, header(&options.headers));
+    let pool = choice.and_then(|choice| choice.pool);
+    let views: Vec<ReplicaView> = replicas
+        .iter()
+        .map(view)
+        .filter(|view| pool.is_none_or(|pool| pool.has(view.id)))
+        .collect();
     let why = remembered.explain(&policy, &turn, &views);
-    Ok(told(&policy, &replicas, &turn, source, &why))
+    let lane = choice.map_or(String::new(), |choice| lane_words(&choice));
+    Ok(lane + &told(&policy, &replicas, pool, &turn, source, &why))
 }
 
 /// The replicas of `--state`, else as many idle ones as asked for.
@@ -97,12 +108,15 @@ fn bytes(file: &Path) -> Result<Vec<u8>, String> {
     std::fs::read(file).map_err(|error| format!("{}: cannot be read: {error}", file.display()))
 }
 
+/// One request.
+struct Understood {
+    turn: Turn,
+    source: Option<SessionSource>,
+    scan: ChatScan,
+}
+
 /// A request's body, understood as the gateway understands it, with `headers` as they would come with it.
-fn read(
-    policy: &Policy,
-    file: &Path,
-    headers: &[(String, String)],
-) -> Result<(Turn, Option<SessionSource>), String> {
+fn read(policy: &Policy, file: &Path, headers: &[(String, String)]) -> Result<Understood, String> {
     let name = file.display();
     let body = bytes(file)?;
     let paths: Vec<JsonPath> = policy
@@ -116,10 +130,7 @@ fn read(
         format!("{name}: {error}; expected the body of a chat completion request")
     })?;
     let model = scan.model.as_deref().unwrap_or_default();
-    let header = |name: &str| {
-        let found = headers.iter().find(|(known, _)| known == name);
-        found.map(|(_, value)| value.as_bytes())
-    };
+    let header = header(headers);
     let session = identify(&policy.session, "", model, header, &scan.strings).session;
     let tools = scan.tools.clone().map_or(&b""[..], |span| &body[span]);
     let messages = scan.messages.iter().map(|message| Message {
@@ -134,13 +145,47 @@ fn read(
         blocks: chain.blocks(BYTES_PER_TOKEN),
         chain,
     };
-    Ok((turn, session.map(|(_, source)| source)))
+    Ok(Understood {
+        turn,
+        source: session.map(|(_, source)| source),
+        scan,
+    })
+}
+
+/// Looks headers up by their lower-case names.
+fn header<'h>(headers: &'h [(String, String)]) -> impl Fn(&str) -> Option<&'h [u8]> {
+    |name: &str| {
+        let found = headers.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_bytes())
+    }
+}
+
+/// The lane, its pool, and the rule that chose it.
+fn lane_words(choice: &LaneChoice<'_>) -> String {
+    let LaneChoice {
+        lane,
+        pool,
+        rule,
+        failed,
+    } = choice;
+    let why = rule.map_or(
+        "no rule holds, so it is the first lane".to_owned(),
+        |rule| format!("by the rule {}: {}", rule.name, rule.when.source()),
+    );
+    let pool = pool.map_or("all replicas".to_owned(), |pool| {
+        format!("{} ({})", pool.name, pool.replicas.join(", "))
+    });
+    let failed = failed.map_or(String::new(), |rule| {
+        format!("rule that cannot be worked out: {}\n", rule.name)
+    });
+    format!("lane: {}, {why}\n{failed}pool: {pool}\n", lane.name)
 }
 
 /// For people: whose turn it is, what was seen of it, the reason, and a table of costs.
 fn told(
     policy: &Policy,
     replicas: &[ReplicaState],
+    pool: Option<&Pool>,
     turn: &Turn,
     source: Option<SessionSource>,
     why: &Explanation,
@@ -193,6 +238,7 @@ fn told(
     let not_ready: Vec<&str> = replicas
         .iter()
         .filter(|replica| !replica.ready)
+        .filter(|replica| pool.is_none_or(|pool| pool.has(ReplicaId::of(&replica.name))))
         .map(|replica| replica.name.as_str())
         .collect();
     if !not_ready.is_empty() {

@@ -360,3 +360,39 @@ fn explain_says_what_it_cannot_use() {
         assert!(Cli::try_parse_from(line).is_err(), "{wrong:?}");
     }
 }
+
+const LANES: &str = "version = 1\n[[pools]]\nname = \"big\"\nreplicas = [\"replica-1\"]\n[[lanes]]\nname = \"usual\"\n[[lanes]]\nname = \"long\"\npool = \"big\"\n[[rules]]\nname = \"broken\"\nwhen = \"1 / request.max_tokens == 1\"\nlane = \"long\"\n[[rules]]\nname = \"research\"\nwhen = \"request.header['x-team'] == 'research'\"\nlane = \"long\"\n";
+
+#[test]
+fn explain_names_the_lane_and_shows_its_pool_only() {
+    let (folder, [turn, policy]) = files([("1.json", TURN_1), ("lanes.toml", LANES)]);
+    let arguments = [
+        "explain",
+        "--request",
+        text(&turn),
+        "--policy",
+        text(&policy),
+    ];
+    let team = ["--header", "x-team: research"];
+    check(
+        folder.path(),
+        &[&arguments[..], &team].concat(),
+        &expect![[r#"
+            lane: long, by the rule research: request.header['x-team'] == 'research'
+            rule that cannot be worked out: broken
+            pool: big (replica-1)
+            session: not named; recognised by what it says
+            pin: none
+            seen before: nothing
+            prompt: about 11 tokens
+            goes to: replica-1
+            reason: prefix_home, a new conversation, on the replica that its first messages lead to
+
+            | replica   | holds tokens | wait ms | prefill ms | crowding ms | in flight ms | leave ms | total ms |
+            |-----------|-------------:|--------:|-----------:|------------:|-------------:|---------:|---------:|
+            | replica-1 |            0 |     0.0 |        1.1 |         0.0 |          0.0 |      0.0 |      1.1 |
+        "#]],
+    );
+    let said = said(folder.path(), &arguments).unwrap();
+    assert!(said.starts_with("lane: usual, no rule holds, so it is the first lane\nrule that cannot be worked out: broken\npool: all replicas\n"), "{said}");
+}

@@ -57,7 +57,8 @@ impl Gateway {
     /// # Errors
     /// As [`Gateway::bind`].
     pub async fn bind_over(config: Config, connect: Box<dyn Connect>) -> Result<Self, StartError> {
-        let policy = PolicyStore::load(config.policy.as_deref()).map_err(StartError)?;
+        let policy =
+            PolicyStore::load(config.policy.as_deref(), &config.replicas).map_err(StartError)?;
         let tls = config
             .tls
             .clone()

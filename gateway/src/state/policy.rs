@@ -1,14 +1,18 @@
 //! The routing policy in use, and how a new one takes its place: whole, or not at all.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
 use chat_wire::JsonPath;
 use routing_policies::Policy;
+use routing_policies::lanes::Rule;
 use serde::Serialize;
 use tokio::sync::Notify;
+
+use crate::config::ReplicaConfig;
 
 /// What stands in place of a file's name where there is none.
 const BUILT_IN: &str = "built in";
@@ -21,25 +25,29 @@ pub struct PolicyInUse {
     source: String,
     version: u64,
     loaded_at: SystemTime,
+    /// A rule that could not be worked out is logged once, not with every request.
+    rule_error_told: AtomicBool,
 }
 
 impl PolicyInUse {
-    /// The policy of a file, or the one built in.
+    /// The policy of a file for a gateway that has these replicas, or the one built in.
     ///
     /// # Errors
-    /// The file cannot be read or has problems: all of them, with their places.
-    pub fn load(file: Option<&Path>) -> Result<Self, String> {
+    /// The file cannot be read or has problems (a pool that names a replica which is not configured is one): all of them, with their
+    /// places.
+    pub fn load(file: Option<&Path>, replicas: &[ReplicaConfig]) -> Result<Self, String> {
+        let fleet: Vec<&str> = replicas.iter().map(|r| r.name.as_str()).collect();
         let Some(file) = file else {
-            return Self::new(BUILT_IN.into(), routing_policies::DEFAULT_POLICY);
+            return Self::new(&fleet, BUILT_IN.into(), routing_policies::DEFAULT_POLICY);
         };
         let name = file.display().to_string();
         let text = std::fs::read_to_string(file)
             .map_err(|error| format!("{name}: cannot be read: {error}"))?;
-        Self::new(name, &text)
+        Self::new(&fleet, name, &text)
     }
 
-    fn new(source: String, text: &str) -> Result<Self, String> {
-        let policy = routing_policies::compile(&source, text)
+    fn new(fleet: &[&str], source: String, text: &str) -> Result<Self, String> {
+        let policy = routing_policies::compile_for(fleet, &source, text)
             .map_err(|problems| routing_policies::report(&problems))?;
         let path = |text: &String| {
             JsonPath::parse(text)
@@ -57,6 +65,7 @@ impl PolicyInUse {
             source,
             version: routing_policies::fingerprint(text),
             loaded_at: SystemTime::now(),
+            rule_error_told: AtomicBool::new(false),
         })
     }
 
@@ -70,6 +79,17 @@ impl PolicyInUse {
     #[must_use]
     pub fn body_paths(&self) -> &[JsonPath] {
         &self.body_paths
+    }
+
+    /// A rule could not be worked out for a request.
+    pub fn on_rule_error(&self, rule: &Rule) {
+        if !self.rule_error_told.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                rule = rule.name,
+                when = rule.when.source(),
+                "a rule cannot be worked out for a request and counts as one that does not hold; told once, see gateway_policy_rule_errors_total"
+            );
+        }
     }
 
     /// The file that it was read from, or `built in`.
@@ -89,6 +109,7 @@ impl PolicyInUse {
 #[derive(Debug)]
 pub struct PolicyStore {
     file: Option<PathBuf>,
+    replicas: Vec<ReplicaConfig>,
     current: ArcSwap<PolicyInUse>,
     /// Why the last reload left the policy as it was; `None` once one has worked.
     last_error: Mutex<Option<String>>,
@@ -113,9 +134,10 @@ impl PolicyStore {
     ///
     /// # Errors
     /// As [`PolicyInUse::load`].
-    pub fn load(file: Option<&Path>) -> Result<Self, String> {
+    pub fn load(file: Option<&Path>, replicas: &[ReplicaConfig]) -> Result<Self, String> {
         Ok(Self {
-            current: ArcSwap::from_pointee(PolicyInUse::load(file)?),
+            current: ArcSwap::from_pointee(PolicyInUse::load(file, replicas)?),
+            replicas: replicas.to_vec(),
             file: file.map(Path::to_owned),
             last_error: Mutex::default(),
             asked: Notify::new(),
@@ -139,7 +161,7 @@ impl PolicyStore {
     /// # Errors
     /// As [`PolicyInUse::load`]; also kept for [`PolicyStore::describe`].
     pub fn reload(&self) -> Result<Arc<PolicyInUse>, String> {
-        let loaded = PolicyInUse::load(self.file());
+        let loaded = PolicyInUse::load(self.file(), &self.replicas);
         let mut last_error = self
             .last_error
             .lock()

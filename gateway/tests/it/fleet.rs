@@ -81,7 +81,8 @@ impl Fleet {
         let mut config = config(&replicas);
         change(&mut config);
         let (tasks, _) = Tasks::new();
-        let policy = PolicyStore::load(config.policy.as_deref().map(Path::new)).unwrap();
+        let policy =
+            PolicyStore::load(config.policy.as_deref().map(Path::new), &config.replicas).unwrap();
         let known = Arc::new(Known::new(&config, policy, Metrics::new()));
         let wires = Wires::new(&replicas, tasks.clone());
         let client = Arc::new(Client::new(Box::new(wires), config.timeouts));

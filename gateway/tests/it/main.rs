@@ -5,6 +5,8 @@ mod failover;
 #[cfg(test)]
 mod fleet;
 #[cfg(test)]
+mod lanes;
+#[cfg(test)]
 mod ledger;
 #[cfg(test)]
 mod limits;

@@ -2,18 +2,20 @@
 
 mod json;
 mod names;
-mod nearest;
 mod reader;
 mod spec;
+mod tables;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::lanes::{Lane, Lanes, Pool, Rule};
 use crate::placement::Settings;
 use crate::policy::{PlacementPolicy, Policy, PrefixPolicy, SessionPolicy};
 use crate::problem::Problem;
 pub use json::json_schema;
 use reader::{Reader, Section};
-use spec::{PLACEMENT, PREFIX, SECTIONS, SESSION, THOUSAND, VERSION};
+use spec::{PLACEMENT, PREFIX, SECTIONS, SESSION, THOUSAND, VERSION, quoted};
+use tables::TABLES;
 
 /// The text of the policy that a gateway runs when it is given none. It says in full what [`Policy::default`] is.
 pub const DEFAULT_POLICY: &str = include_str!("../../policies/default.toml");
@@ -41,13 +43,45 @@ pub fn changes(old: &Policy, new: &Policy) -> Vec<Change> {
     let keys = SECTIONS
         .iter()
         .flat_map(|spec| spec.keys.iter().map(move |key| (spec.name, key)));
+    let tables = TABLES.map(|name| Change {
+        key: name.to_owned(),
+        old: table(name, &old.lanes),
+        new: table(name, &new.lanes),
+    });
     keys.map(|(section, key)| Change {
         key: format!("{section}.{}", key.name),
         old: (key.value)(old),
         new: (key.value)(new),
     })
+    .chain(tables)
     .filter(|change| change.old != change.new)
     .collect()
+}
+
+/// What a policy has under `[[name]]`, as JSON.
+fn table(name: &str, lanes: &Lanes) -> String {
+    let pool = |pool: &Pool| {
+        let (name, replicas) = (quoted(&pool.name), spec::list(&pool.replicas));
+        format!("{{\"name\": {name}, \"replicas\": {replicas}}}")
+    };
+    let lane = |lane: &Lane| {
+        let pool = lane.pool.as_ref();
+        let pool = pool.map_or(String::new(), |pool| {
+            format!(", \"pool\": {}", quoted(pool))
+        });
+        format!("{{\"name\": {}{pool}}}", quoted(&lane.name))
+    };
+    let rule = |rule: &Rule| {
+        let (name, lane) = (quoted(&rule.name), quoted(&rule.lane));
+        let when = quoted(rule.when.source());
+        format!("{{\"name\": {name}, \"when\": {when}, \"lane\": {lane}}}")
+    };
+    let all: Vec<String> = match name {
+        "pools" => lanes.pools.iter().map(pool).collect(),
+        "lanes" => lanes.lanes.iter().map(lane).collect(),
+        _ => lanes.rules.iter().map(rule).collect(),
+    };
+    format!("[{}]", all.join(", "))
 }
 
 /// Reads a policy file. `file_name` is how problems call it.
@@ -56,12 +90,25 @@ pub fn changes(old: &Policy, new: &Policy) -> Vec<Change> {
 /// Every problem of the file at once, in the order of the text: broken TOML, unknown keys (with the nearest known one), wrong types,
 /// values out of range, what is missing.
 pub fn compile(file_name: &str, text: &str) -> Result<Policy, Vec<Problem>> {
+    read(file_name, text, None)
+}
+
+/// [`compile`] for a gateway that has these replicas: a pool may name no other.
+///
+/// # Errors
+/// As [`compile`].
+pub fn compile_for(fleet: &[&str], file_name: &str, text: &str) -> Result<Policy, Vec<Problem>> {
+    read(file_name, text, Some(fleet))
+}
+
+fn read(file_name: &str, text: &str, fleet: Option<&[&str]>) -> Result<Policy, Vec<Problem>> {
     let (table, syntax) = toml::de::DeTable::parse_recoverable(text);
     let mut reader = Reader::new(file_name, text);
     let root = Section::root(table.get_ref());
     let known: Vec<&str> = ["version"]
         .into_iter()
         .chain(SECTIONS.map(|spec| spec.name))
+        .chain(TABLES)
         .collect();
     reader.keys(&root, &known);
     reader.version(&root, VERSION);
@@ -69,6 +116,7 @@ pub fn compile(file_name: &str, text: &str) -> Result<Policy, Vec<Problem>> {
         session: session(&mut reader, &root),
         prefix: prefix(&mut reader, &root),
         placement: placement(&mut reader, &root),
+        lanes: tables::lanes(&mut reader, &root, fleet),
     };
     for error in &syntax {
         let at = error.span().map_or(0, |span| span.start);

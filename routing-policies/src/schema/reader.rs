@@ -5,8 +5,8 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::nearest::nearest;
 use super::spec::{Key, Kind, NAMES_MAX, Spec, THOUSAND};
+use crate::nearest::nearest;
 use crate::problem::Problem;
 
 /// Most characters of a wrong value that a problem repeats.
@@ -14,18 +14,36 @@ const SHOWN_CHARS_MAX: usize = 60;
 
 /// A table of the file with its path, empty for the file itself.
 pub(super) struct Section<'t> {
-    path: &'static str,
+    path: String,
     keys: &'static [Key],
-    table: &'t DeTable<'t>,
+    pub(super) table: &'t DeTable<'t>,
+    /// The byte at which it begins.
+    pub(super) at: usize,
 }
 
 impl<'t> Section<'t> {
     pub(super) fn root(table: &'t DeTable<'t>) -> Self {
         Self {
-            path: "",
+            path: String::new(),
             keys: &[],
             table,
+            at: 0,
         }
+    }
+
+    /// One of several tables under one name.
+    pub(super) fn numbered(path: String, table: &'t DeTable<'t>, at: usize) -> Self {
+        Self {
+            path,
+            keys: &[],
+            table,
+            at,
+        }
+    }
+
+    /// Whether the key is there.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.table.contains_key(key)
     }
 
     /// The value at `key` where it is there, with what it may say.
@@ -34,7 +52,7 @@ impl<'t> Section<'t> {
         Some((self.table.get(key)?, &known.kind))
     }
 
-    fn path_of(&self, key: &str) -> String {
+    pub(super) fn path_of(&self, key: &str) -> String {
         if self.path.is_empty() {
             key.to_owned()
         } else {
@@ -46,7 +64,7 @@ impl<'t> Section<'t> {
 /// Invariant: every getter that returns `None` for a key that is there has added a problem.
 pub(super) struct Reader<'f> {
     file: &'f str,
-    text: &'f str,
+    pub(super) text: &'f str,
     /// With the offset of each, by which they are put into the order of the text.
     problems: Vec<(usize, Problem)>,
     /// Lines that are broken TOML: what was recovered from them is not worth a second problem.
@@ -125,9 +143,10 @@ impl<'f> Reader<'f> {
         match value.get_ref() {
             DeValue::Table(table) => {
                 let section = Section {
-                    path: key,
+                    path: key.to_owned(),
                     keys,
                     table,
+                    at: value.span().start,
                 };
                 let known: Vec<&str> = keys.iter().map(|known| known.name).collect();
                 self.keys(&section, &known);
@@ -229,13 +248,13 @@ impl<'f> Reader<'f> {
             .ok()
     }
 
-    fn wrong(&mut self, path: &str, span: Range<usize>, expected: &str) {
+    pub(super) fn wrong(&mut self, path: &str, span: Range<usize>, expected: &str) {
         let at = span.start;
         let shown = shown(self.text.get(span).unwrap_or_default());
         self.add(at, format!("`{path}` is `{shown}`, expected {expected}"));
     }
 
-    fn add(&mut self, at: usize, message: String) {
+    pub(super) fn add(&mut self, at: usize, message: String) {
         let (line, column) = self.position(at);
         let problem = Problem {
             file: self.file.to_owned(),

@@ -199,7 +199,7 @@ pub(super) const PLACEMENT: Spec = Spec {
 /// Decimals of the file are kept in thousandths while they are checked.
 pub(super) const THOUSAND: f64 = 1_000.0;
 
-fn list(names: &[String]) -> String {
+pub(super) fn list(names: &[String]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| quoted(name)).collect();
     format!("[{}]", quoted.join(", "))
 }

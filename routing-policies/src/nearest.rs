@@ -6,7 +6,7 @@ fn edits_max(key: &str) -> usize {
 }
 
 /// The nearest of `known`, the first of several; `None` where none is near.
-pub(super) fn nearest<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
+pub(crate) fn nearest<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
     let distances = known
         .iter()
         .map(|candidate| (distance(key, candidate), *candidate));

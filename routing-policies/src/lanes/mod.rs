@@ -1,0 +1,135 @@
+//! Pools, lanes and the rules between them: which replicas a request may go to at all, before anything is weighed.
+
+mod check;
+mod condition;
+
+pub use condition::{CONDITION_BYTES_MAX, Condition};
+
+use crate::key::ReplicaId;
+
+/// Most pools, most lanes and most rules of one policy.
+pub const TABLES_MAX: usize = 64;
+
+/// The sections `[[pools]]`, `[[lanes]]` and `[[rules]]`.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Lanes {
+    /// In the order of the file.
+    pub pools: Vec<Pool>,
+    /// The first one takes what no rule claims. Without any, a request may go anywhere.
+    pub lanes: Vec<Lane>,
+    /// The first whose condition holds decides.
+    pub rules: Vec<Rule>,
+}
+
+/// Replicas under one name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pool {
+    /// Its name.
+    pub name: String,
+    /// Its replicas, by the names that the gateway's configuration gives them.
+    pub replicas: Vec<String>,
+}
+
+/// A way that requests take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lane {
+    /// Its name.
+    pub name: String,
+    /// The name of its pool; `None` is all replicas.
+    pub pool: Option<String>,
+}
+
+/// Sends requests to a lane.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rule {
+    /// Its name.
+    pub name: String,
+    /// Which requests.
+    pub when: Condition,
+    /// The name of the lane.
+    pub lane: String,
+}
+
+/// What conditions may ask of a request. Headers are looked up beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Facts<'a> {
+    /// The model asked for; empty where none is.
+    pub model: &'a str,
+    /// Whether the answer is to come as a stream.
+    pub stream: bool,
+    /// Tokens of the prompt, as well as the gateway knows.
+    pub prompt_tokens: u32,
+    /// Most tokens of the answer; 0 where the client sets no limit.
+    pub max_tokens: u64,
+    /// Messages of the conversation.
+    pub messages: usize,
+    /// Whether it brings tools.
+    pub has_tools: bool,
+    /// Whether something names its session.
+    pub session: bool,
+}
+
+/// Which lane, and why.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LaneChoice<'p> {
+    /// The lane.
+    pub lane: &'p Lane,
+    /// Its pool; `None` is all replicas.
+    pub pool: Option<&'p Pool>,
+    /// The rule that chose it; `None` where none held, and it is the first lane.
+    pub rule: Option<&'p Rule>,
+    /// The first rule that could not be worked out for this request, which counts as one that does not hold.
+    pub failed: Option<&'p Rule>,
+}
+
+impl Pool {
+    /// Whether the replica is one of its.
+    #[must_use]
+    pub fn has(&self, replica: ReplicaId) -> bool {
+        self.replicas
+            .iter()
+            .any(|name| ReplicaId::of(name) == replica)
+    }
+}
+
+impl Lanes {
+    /// The lane of a request; `None` where the policy has no lanes. `header` gives a header's value by its lower-case name, and is
+    /// asked only for those that rules mention.
+    pub fn choose<'h>(
+        &self,
+        facts: &Facts<'_>,
+        header: impl Fn(&str) -> Option<&'h [u8]>,
+    ) -> Option<LaneChoice<'_>> {
+        let first = self.lanes.first()?;
+        let mut failed = None;
+        let mut chosen = None;
+        if !self.rules.is_empty() {
+            let conditions = self.rules.iter().map(|rule| &rule.when);
+            let request = condition::Request::new(facts, conditions, header);
+            for rule in &self.rules {
+                match rule.when.holds(&request) {
+                    Some(true) => {
+                        chosen = Some(rule);
+                        break;
+                    }
+                    Some(false) => {}
+                    None => failed = failed.or(Some(rule)),
+                }
+            }
+        }
+        let named = |rule: &Rule| self.lanes.iter().find(|lane| lane.name == rule.lane);
+        let lane = chosen.and_then(named).unwrap_or(first);
+        Some(LaneChoice {
+            lane,
+            pool: self
+                .pools
+                .iter()
+                .find(|pool| Some(&pool.name) == lane.pool.as_ref()),
+            rule: chosen,
+            failed,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,249 @@
+//! `[[pools]]`, `[[lanes]]` and `[[rules]]`: tables that name each other, and the replicas of a fleet.
+
+use std::ops::Range;
+
+use toml::de::DeValue;
+
+use super::reader::{Reader, Section};
+use crate::lanes::{Condition, Lane, Lanes, Pool, Rule, TABLES_MAX};
+use crate::nearest::nearest;
+
+/// Most replicas of one pool.
+pub(super) const POOL_REPLICAS_MAX: usize = 1_024;
+/// Longest name of a pool, lane or rule, in characters.
+pub(super) const NAME_CHARS_MAX: usize = 64;
+/// What such a name is made of.
+const NAME: &str = "a name of 1 to 64 letters, digits, `-`, `_` or `.`";
+
+/// The keys of each table, all needed but a lane's pool.
+const POOL_KEYS: [&str; 2] = ["name", "replicas"];
+const LANE_KEYS: [&str; 2] = ["name", "pool"];
+const RULE_KEYS: [&str; 3] = ["name", "when", "lane"];
+
+/// The tables' names, in the order of documents.
+pub(super) const TABLES: [&str; 3] = ["pools", "lanes", "rules"];
+
+/// A string of the file with its place.
+type Text = (String, Range<usize>);
+
+/// All three; `fleet` holds the replicas that there are, where they are known.
+pub(super) fn lanes(reader: &mut Reader<'_>, root: &Section<'_>, fleet: Option<&[&str]>) -> Lanes {
+    let pools = pools(reader, root, fleet);
+    let pool_names: Vec<&str> = pools.iter().map(|pool| pool.name.as_str()).collect();
+    let lanes = lanes_of(reader, root, &pool_names);
+    let lane_names: Vec<&str> = lanes.iter().map(|lane| lane.name.as_str()).collect();
+    let rules = rules(reader, root, &lane_names);
+    Lanes {
+        pools,
+        lanes,
+        rules,
+    }
+}
+
+fn pools(reader: &mut Reader<'_>, root: &Section<'_>, fleet: Option<&[&str]>) -> Vec<Pool> {
+    let mut pools: Vec<Pool> = Vec::new();
+    for table in reader.tables(root, "pools", &POOL_KEYS) {
+        let taken = |name: &str| pools.iter().any(|pool| pool.name == name);
+        let name = name(reader, &table, taken);
+        let mut replicas: Vec<String> = Vec::new();
+        for (path, (replica, span)) in reader.texts(&table, "replicas", POOL_REPLICAS_MAX) {
+            if replicas.contains(&replica) {
+                reader.wrong(&path, span, "each replica once");
+            } else if let Some(fleet) = fleet.filter(|fleet| !fleet.contains(&replica.as_str())) {
+                let expected = one_of("a replica that the gateway has", &replica, fleet);
+                reader.wrong(&path, span, &expected);
+            } else {
+                replicas.push(replica);
+            }
+        }
+        pools.extend(name.map(|name| Pool { name, replicas }));
+    }
+    pools
+}
+
+fn lanes_of(reader: &mut Reader<'_>, root: &Section<'_>, pools: &[&str]) -> Vec<Lane> {
+    let mut lanes: Vec<Lane> = Vec::new();
+    for table in reader.tables(root, "lanes", &LANE_KEYS) {
+        let taken = |name: &str| lanes.iter().any(|lane| lane.name == name);
+        let name = name(reader, &table, taken);
+        let pool = table.has("pool").then(|| reader.text(&table, "pool"));
+        let pool = pool.flatten().map(|pool| {
+            known(reader, &table, "pool", &pool, pools);
+            pool.0
+        });
+        lanes.extend(name.map(|name| Lane { name, pool }));
+    }
+    lanes
+}
+
+fn rules(reader: &mut Reader<'_>, root: &Section<'_>, lanes: &[&str]) -> Vec<Rule> {
+    let mut rules: Vec<Rule> = Vec::new();
+    for table in reader.tables(root, "rules", &RULE_KEYS) {
+        let taken = |name: &str| rules.iter().any(|rule| rule.name == name);
+        let name = name(reader, &table, taken);
+        let when = reader.text(&table, "when");
+        let when = when.and_then(|when| condition(reader, &table, when));
+        let lane = reader.text(&table, "lane");
+        if let Some(lane) = &lane {
+            known(reader, &table, "lane", lane, lanes);
+        }
+        if let (Some(name), Some(when), Some((lane, _))) = (name, when, lane) {
+            rules.push(Rule { name, when, lane });
+        }
+    }
+    rules
+}
+
+fn name(
+    reader: &mut Reader<'_>,
+    table: &Section<'_>,
+    taken: impl Fn(&str) -> bool,
+) -> Option<String> {
+    let (name, span) = reader.text(table, "name")?;
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let expected = if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(fits) {
+        NAME
+    } else if taken(&name) {
+        "each name once"
+    } else {
+        return Some(name);
+    };
+    reader.wrong(&table.path_of("name"), span, expected);
+    None
+}
+
+/// Says so where `key` names nothing that there is.
+fn known(reader: &mut Reader<'_>, table: &Section<'_>, key: &str, named: &Text, known: &[&str]) {
+    let (name, span) = named;
+    if !known.contains(&name.as_str()) {
+        let expected = one_of(&format!("a {key} of this file"), name, known);
+        reader.wrong(&table.path_of(key), span.clone(), &expected);
+    }
+}
+
+fn one_of(what: &str, name: &str, known: &[&str]) -> String {
+    match nearest(name, known) {
+        _ if known.is_empty() => format!("{what}; there is none"),
+        Some(near) => format!("{what}; did you mean `{near}`?"),
+        None => format!("{what}; there is `{}`", known.join("`, `")),
+    }
+}
+
+fn condition(
+    reader: &mut Reader<'_>,
+    table: &Section<'_>,
+    (text, span): Text,
+) -> Option<Condition> {
+    let faults = match Condition::compile(&text) {
+        Ok(condition) => return Some(condition),
+        Err(faults) => faults,
+    };
+    let path = table.path_of("when");
+    let starts = reader.start_of(&text, &span);
+    for fault in faults {
+        let at = starts.map_or(span.start, |start| start + fault.at.min(text.len()));
+        reader.add(at, format!("`{path}` {}", fault.message));
+    }
+    None
+}
+
+impl Reader<'_> {
+    /// The tables of `[[key]]`, each checked for unknown keys and named by its place.
+    fn tables<'t>(
+        &mut self,
+        root: &Section<'t>,
+        key: &'static str,
+        known: &[&str],
+    ) -> Vec<Section<'t>> {
+        let Some(value) = root.table.get(key) else {
+            return Vec::new();
+        };
+        let expected = format!("sections `[[{key}]]`");
+        let Some(elements) = value.get_ref().as_array() else {
+            self.wrong(key, value.span(), &expected);
+            return Vec::new();
+        };
+        if elements.len() > TABLES_MAX {
+            let count = elements.len();
+            let message = format!("`{key}` has {count} sections, expected at most {TABLES_MAX}");
+            self.add(value.span().start, message);
+        }
+        let mut tables = Vec::new();
+        for (index, element) in elements.iter().take(TABLES_MAX).enumerate() {
+            let path = format!("{key}[{index}]");
+            match element.get_ref() {
+                DeValue::Table(table) => {
+                    let section = Section::numbered(path, table, element.span().start);
+                    self.keys(&section, known);
+                    tables.push(section);
+                }
+                _ => self.wrong(&path, element.span(), &expected),
+            }
+        }
+        tables
+    }
+
+    /// A string that has to be there.
+    fn text(&mut self, table: &Section<'_>, key: &str) -> Option<Text> {
+        let path = table.path_of(key);
+        let Some(value) = table.table.get(key) else {
+            self.add(table.at, format!("`{path}` is missing"));
+            return None;
+        };
+        let text = value.get_ref().as_str();
+        if text.is_none() {
+            self.wrong(&path, value.span(), "a string");
+        }
+        Some((text?.to_owned(), value.span()))
+    }
+
+    /// A list of 1 to `most` strings that has to be there, each with its path.
+    fn texts(&mut self, table: &Section<'_>, key: &str, most: usize) -> Vec<(String, Text)> {
+        let path = table.path_of(key);
+        let Some(value) = table.table.get(key) else {
+            self.add(table.at, format!("`{path}` is missing"));
+            return Vec::new();
+        };
+        let elements = value
+            .get_ref()
+            .as_array()
+            .filter(|all| (1..=most).contains(&all.len()));
+        let Some(elements) = elements else {
+            self.wrong(
+                &path,
+                value.span(),
+                &format!("a list of 1 to {most} strings"),
+            );
+            return Vec::new();
+        };
+        let mut texts = Vec::new();
+        for (index, element) in elements.iter().enumerate() {
+            let path = format!("{path}[{index}]");
+            match element.get_ref().as_str() {
+                Some(text) => texts.push((path, (text.to_owned(), element.span()))),
+                None => self.wrong(&path, element.span(), "a string"),
+            }
+        }
+        texts
+    }
+
+    /// Where the string's own text begins in the file; `None` where it is written with escapes.
+    fn start_of(&self, text: &str, span: &Range<usize>) -> Option<usize> {
+        let written = self.text.get(span.clone())?;
+        let quotes = if written.starts_with("\"\"\"") || written.starts_with("'''") {
+            3
+        } else {
+            1
+        };
+        let inside = written.get(quotes..written.len().checked_sub(quotes)?)?;
+        let trimmed = inside.strip_prefix('\n').filter(|_| quotes == 3);
+        let start = span.start + quotes;
+        match trimmed {
+            Some(rest) if rest == text => Some(start + 1),
+            _ => (inside == text).then_some(start),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
