@@ -117,20 +117,7 @@ where
 fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
     let replicas = known.fleet.replicas();
     let model = call.scan.model.as_deref();
-    let views: Vec<ReplicaView> = known.fleet.with_models(|models| match model {
-        Some(model) if models.is_unknown(model) => Err(Failure::ModelNotFound {
-            model: model.to_owned(),
-            known: models.names(),
-        }),
-        _ => Ok(replicas
-            .iter()
-            .map(|replica| ReplicaView {
-                id: replica.id(),
-                ready: replica.is_ready() && models.may_serve(replica.index(), model),
-                in_flight: u32::try_from(replica.in_flight()).unwrap_or(u32::MAX),
-            })
-            .collect()),
-    })?;
+    let views = views(known, model)?;
     let policy = call.policy.policy();
     let (decision, placed) = place(known, policy, &call, &views);
     let candidates: Vec<Arc<Replica>> = decision
@@ -163,6 +150,36 @@ fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
         stream,
         record,
     })
+}
+
+/// Every replica as the decision sees it. One whose requests fail is as one that is not ready, unless that leaves nobody: then an answer
+/// that may fail is better than none.
+fn views(known: &Known, model: Option<&str>) -> Result<Vec<ReplicaView>, Failure> {
+    let replicas = known.fleet.replicas();
+    let view = |replica: &Arc<Replica>, ready| ReplicaView {
+        id: replica.id(),
+        ready,
+        in_flight: u32::try_from(replica.in_flight()).unwrap_or(u32::MAX),
+    };
+    let mut views: Vec<ReplicaView> = known.fleet.with_models(|models| match model {
+        Some(model) if models.is_unknown(model) => Err(Failure::ModelNotFound {
+            model: model.to_owned(),
+            known: models.names(),
+        }),
+        _ => Ok(replicas
+            .iter()
+            .map(|r| view(r, r.is_ready() && models.may_serve(r.index(), model)))
+            .collect()),
+    })?;
+    let answers =
+        |(view, replica): (&ReplicaView, &Arc<Replica>)| view.ready && replica.gate().takes();
+    let answering: Vec<bool> = views.iter().zip(replicas).map(answers).collect();
+    if answering.contains(&true) {
+        for (view, answers) in views.iter_mut().zip(answering) {
+            view.ready = answers;
+        }
+    }
+    Ok(views)
 }
 
 fn wants_usage(call: &ChatCall) -> bool {
