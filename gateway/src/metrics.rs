@@ -50,6 +50,7 @@ pub struct Metrics {
     prefix_homes: IntGauge,
     in_flight: IntGaugeVec,
     ready: IntGaugeVec,
+    breaker_open: IntGaugeVec,
     cold_starts: IntCounterVec,
     failovers: IntCounterVec,
     truncated: IntCounterVec,
@@ -77,6 +78,8 @@ pub struct ReplicaMetrics {
     pub in_flight: IntGauge,
     /// 1 while the replica is ready.
     pub ready: IntGauge,
+    /// 1 while the replica gets trials only, as its requests fail.
+    pub breaker_open: IntGauge,
     /// Times that a new process was seen behind the name.
     pub cold_starts: IntCounter,
     /// Attempts that moved on from here to another candidate.
@@ -174,6 +177,7 @@ impl Metrics {
             prefix_homes: make.gauge("gateway_prefix_homes", "Conversation prefixes with a remembered replica."),
             in_flight: make.gauges("gateway_in_flight", "Requests at a replica now, until the last byte of the answer or the client's leave."),
             ready: make.gauges("gateway_replica_ready", "1 while the replica takes requests."),
+            breaker_open: make.gauges("gateway_replica_breaker_open", "1 while requests to the replica fail before their first byte, so that it gets one at a time, now and then."),
             cold_starts: make.counters("gateway_replica_cold_starts_total", "Times that a new process, with an empty prefix cache, was seen behind a replica's name.", &["replica"]),
             failovers: make.counters("gateway_failovers_total", "Attempts that failed before the first byte and moved on to another replica.", &["replica"]),
             truncated: make.counters("gateway_stream_truncated_total", "Streams that ended without a finish reason.", &["replica"]),
@@ -202,6 +206,7 @@ impl Metrics {
             decisions: Reason::ALL.map(|r| (r, self.decisions.with_label_values(&[name, r.as_str()]))).into(),
             in_flight: self.in_flight.with_label_values(label),
             ready: self.ready.with_label_values(label),
+            breaker_open: self.breaker_open.with_label_values(label),
             cold_starts: self.cold_starts.with_label_values(label),
             failovers: self.failovers.with_label_values(label),
             truncated: self.truncated.with_label_values(label),

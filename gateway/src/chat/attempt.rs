@@ -14,6 +14,8 @@ use crate::layers::Answer;
 use crate::metrics::AttemptResult;
 use crate::reply::ReplyBody;
 use crate::state::Known;
+use crate::state::breaker::Went;
+use crate::state::gate::Try;
 use crate::state::replicas::Replica;
 use crate::state::sent::Sent;
 use crate::upstream::client::Client;
@@ -68,7 +70,13 @@ async fn attempt(
         let is_last = tried + 1 == candidates.len();
         record.at(replica);
         let sent = Sent::new(&known, replica, &placed, tried > 0);
-        match client.call(replica, &call).await {
+        let trying = Try::new(replica);
+        let result = client.call(replica, &call).await;
+        trying.ended(match &result {
+            Ok((parts, _)) => went(parts.status, replica),
+            Err(_) => Went::Badly,
+        });
+        match result {
             Ok((parts, _)) if is_refusal(parts.status) && !is_last => {
                 replica.metrics().attempt(AttemptResult::Refused);
             }
@@ -107,6 +115,15 @@ fn is_refusal(status: StatusCode) -> bool {
         status,
         StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE
     )
+}
+
+/// Whether an answer with this status speaks for the replica. A 503 while others are there too may only say that it has no room.
+fn went(status: StatusCode, replica: &Replica) -> Went {
+    match status {
+        StatusCode::SERVICE_UNAVAILABLE if replica.in_flight() > 1 => Went::Unknown,
+        status if status.is_server_error() => Went::Badly,
+        _ => Went::Well,
+    }
 }
 
 /// Remembers who answered.

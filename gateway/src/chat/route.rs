@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use chat_wire::splice::Edits;
 use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, EXPECT, HOST};
 use http::{HeaderValue, Response};
-use routing_policies::lanes::LaneChoice;
+use routing_policies::lanes::{LaneChoice, Pool};
 use routing_policies::{PinAction, PrefixKey, Reason, ReplicaView, SessionKey};
 use tower::{Layer, Service};
 
@@ -123,21 +123,7 @@ fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
     let model = call.scan.model.as_deref();
     let lane = lane(known, &call);
     let pool = lane.and_then(|choice| choice.pool);
-    let views: Vec<ReplicaView> = known.fleet.with_models(|models| match model {
-        Some(model) if models.is_unknown(model) => Err(Failure::ModelNotFound {
-            model: model.to_owned(),
-            known: models.names(),
-        }),
-        _ => Ok(replicas
-            .iter()
-            .filter(|replica| pool.is_none_or(|pool| pool.has(replica.id())))
-            .map(|replica| ReplicaView {
-                id: replica.id(),
-                ready: replica.is_ready() && models.may_serve(replica.index(), model),
-                in_flight: u32::try_from(replica.in_flight()).unwrap_or(u32::MAX),
-            })
-            .collect()),
-    })?;
+    let views = views(known, model, pool)?;
     let policy = call.policy.policy();
     let (decision, placed, pinned_elsewhere) = place(known, policy, &call, &views);
     let candidates: Vec<Arc<Replica>> = decision
@@ -185,6 +171,42 @@ fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
         stream,
         record,
     })
+}
+
+/// Every replica of `pool` as the decision sees it. One whose requests fail is as one that is not ready, unless that leaves nobody: then
+/// an answer that may fail is better than none.
+fn views(
+    known: &Known,
+    model: Option<&str>,
+    pool: Option<&Pool>,
+) -> Result<Vec<ReplicaView>, Failure> {
+    let replicas = known.fleet.replicas().iter();
+    let in_pool = replicas.filter(|replica| pool.is_none_or(|pool| pool.has(replica.id())));
+    let in_pool: Vec<&Arc<Replica>> = in_pool.collect();
+    let view = |replica: &Arc<Replica>, ready| ReplicaView {
+        id: replica.id(),
+        ready,
+        in_flight: u32::try_from(replica.in_flight()).unwrap_or(u32::MAX),
+    };
+    let mut views: Vec<ReplicaView> = known.fleet.with_models(|models| match model {
+        Some(model) if models.is_unknown(model) => Err(Failure::ModelNotFound {
+            model: model.to_owned(),
+            known: models.names(),
+        }),
+        _ => Ok(in_pool
+            .iter()
+            .map(|r| view(r, r.is_ready() && models.may_serve(r.index(), model)))
+            .collect()),
+    })?;
+    let answers =
+        |(view, replica): (&ReplicaView, &&Arc<Replica>)| view.ready && replica.gate().takes();
+    let answering: Vec<bool> = views.iter().zip(&in_pool).map(answers).collect();
+    if answering.contains(&true) {
+        for (view, answers) in views.iter_mut().zip(answering) {
+            view.ready = answers;
+        }
+    }
+    Ok(views)
 }
 
 fn wants_usage(call: &ChatCall) -> bool {

@@ -2,6 +2,8 @@
 //! and losing it costs time, never a wrong answer.
 
 pub mod beliefs;
+pub mod breaker;
+pub mod gate;
 pub mod health;
 pub mod memory;
 pub mod models;
@@ -99,6 +101,7 @@ impl Known {
             name: replica.name(),
             address: replica.authority().as_str(),
             ready: replica.is_ready(),
+            breaker_open: replica.gate().is_open(),
             instance: replica.instance(),
             in_flight: replica.in_flight(),
             prompt_tokens: metrics.prompt_tokens.get(),
@@ -155,6 +158,8 @@ struct ReplicaState<'a> {
     name: &'a str,
     address: &'a str,
     ready: bool,
+    /// Ready by its probes or not, requests there fail: it gets trials only.
+    breaker_open: bool,
     instance: Option<String>,
     in_flight: usize,
     prompt_tokens: u64,

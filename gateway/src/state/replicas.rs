@@ -10,6 +10,7 @@ use routing_policies::ReplicaId;
 use tokio::time::Instant;
 
 use super::beliefs::Beliefs;
+use super::gate::Gate;
 use super::health::{Change, Health};
 use super::models::{FleetModels, Model};
 use crate::config::ReplicaConfig;
@@ -27,6 +28,7 @@ pub struct Replica {
     name_header: HeaderValue,
     metrics: ReplicaMetrics,
     pool: Pool,
+    gate: Gate,
     health: Mutex<Health>,
     /// Copy of the health's own flag, for the path of a request.
     ready: AtomicBool,
@@ -57,6 +59,7 @@ impl Replica {
             // Names and authorities were checked to be plain when the configuration was read.
             HeaderValue::from_str(text).unwrap_or_else(|_| HeaderValue::from_static("unnamed"))
         };
+        let series = metrics.replica(&config.name);
         Self {
             index,
             id: ReplicaId::of(&config.name),
@@ -64,7 +67,8 @@ impl Replica {
             authority: config.authority.clone(),
             host_header: header(config.authority.as_str()),
             name_header: header(&config.name),
-            metrics: metrics.replica(&config.name),
+            gate: Gate::new(series.breaker_open.clone()),
+            metrics: series,
             pool: Pool::default(),
             health: Mutex::default(),
             ready: AtomicBool::new(false),
@@ -122,6 +126,12 @@ impl Replica {
         &self.pool
     }
 
+    /// Its breaker.
+    #[must_use]
+    pub fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
     /// Whether it takes requests.
     #[must_use]
     pub fn is_ready(&self) -> bool {
@@ -158,6 +168,7 @@ impl Replica {
         if change == Change::Cold {
             self.metrics.cold_starts.inc();
             self.pool.clear();
+            self.gate.reset();
             self.on_emptied();
             tracing::info!(
                 replica = name,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval};
 
+use super::cache_size::cache_tokens;
 use super::client::{Client, ProbeError};
 use crate::serve::drain::Tasks;
 use crate::state::Known;
@@ -38,17 +39,21 @@ async fn probe_forever(known: &Known, client: &Client, replica: &Replica) {
     let mut ticks = interval(PROBE_EVERY_UNREADY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut until_models = 0_u32;
+    let mut room = Room::Unasked;
     loop {
         ticks.tick().await;
         let before = replica.instance();
-        probe(known, client, replica).await;
+        probe(known, client, replica, &mut room).await;
         replica.pool().sweep();
         if !replica.is_ready() {
-            until_models = 0;
+            (until_models, room) = (0, Room::Unasked);
             continue;
         }
         if replica.instance() != before {
             until_models = 0;
+        }
+        if room == Room::Untold {
+            room = ask_room(client, replica).await;
         }
         if until_models == 0 {
             until_models = PROBES_PER_MODEL_LIST;
@@ -66,14 +71,33 @@ async fn probe_forever(known: &Known, client: &Client, replica: &Replica) {
     }
 }
 
+/// What a replica has told of its cache beside `/health`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    /// Its health was not seen since it started.
+    Unasked,
+    /// Its health says nothing of it.
+    Untold,
+    /// It was asked, and told so many tokens or nothing; it is not asked again before it starts anew.
+    Asked(Option<u64>),
+}
+
 /// One probe, reported to the replica's health.
-async fn probe(known: &Known, client: &Client, replica: &Replica) {
+async fn probe(known: &Known, client: &Client, replica: &Replica, room: &mut Room) {
     match client.probe(replica, "/health", PROBE_LIMIT).await {
         Ok((status, body)) if status.is_success() => {
             let health = ReplicaHealth::read(&body);
+            let another = health.instance != replica.instance();
+            if health.cache_tokens().is_none() && (another || *room == Room::Unasked) {
+                *room = Room::Untold;
+            }
+            let measured = match *room {
+                Room::Asked(tokens) => tokens,
+                _ => None,
+            };
             replica.on_probe_ok(Told {
                 instance: health.instance.as_deref(),
-                cache_tokens: health.cache_tokens().unwrap_or_else(|| {
+                cache_tokens: health.cache_tokens().or(measured).unwrap_or_else(|| {
                     u64::from(known.policy.current().policy().prefix.cache_tokens)
                 }),
             });
@@ -82,6 +106,27 @@ async fn probe(known: &Known, client: &Client, replica: &Replica) {
         Err(ProbeError::Unreachable(why)) => replica.on_unreachable(&why),
         Err(ProbeError::Failed(why)) => replica.on_probe_failed(&why),
     }
+}
+
+/// Looks for the size of the cache in the replica's metrics. The next probe passes it on.
+async fn ask_room(client: &Client, replica: &Replica) -> Room {
+    let tokens = match client.probe(replica, "/metrics", PROBE_LIMIT).await {
+        Ok((status, body)) if status.is_success() => cache_tokens(&String::from_utf8_lossy(&body)),
+        _ => None,
+    };
+    let name = &**replica.name();
+    match tokens {
+        Some(tokens) => tracing::info!(
+            replica = name,
+            tokens,
+            "the replica's metrics tell the size of its prefix cache"
+        ),
+        None => tracing::info!(
+            replica = name,
+            "the replica does not tell the size of its prefix cache: the policy's `prefix.cache_tokens` stands in"
+        ),
+    }
+    Room::Asked(tokens)
 }
 
 async fn ask_models(fleet: &Fleet, client: &Client, replica: &Replica) -> Result<(), String> {

@@ -220,3 +220,55 @@ async fn an_end_without_a_last_chunk_is_no_end() {
         1.0
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_fails_its_requests_draws_no_traffic() {
+    // RC-074: it is ready by its probes, and empty, so by load alone it would be everybody's first choice.
+    let kinds: [fn() -> Vec<Step>; 4] = [
+        || json(500, "{}"),
+        || json(503, "{}"),
+        || vec![Step::Drop],
+        || vec![Step::Hang],
+    ];
+    for failing in kinds {
+        let failing = Scripted::new("failing", move |_| failing());
+        let fleet = Fleet::new(vec![Scripted::well("well"), failing]);
+        for n in 0..50 {
+            fleet.ask(&[], &chat(&[&format!("new {n}")])).await;
+        }
+        let [well, failing] = [0, 1].map(|index| fleet.replicas[index].count());
+        assert!(failing <= 2 && well >= 48, "{failing} and {well}");
+        let open = |name| {
+            fleet.metric(&format!(
+                "gateway_replica_breaker_open{{replica=\"{name}\"}}"
+            ))
+        };
+        assert_eq!((open("well"), open("failing")), (0.0, 1.0));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_has_recovered_is_found_again_and_one_alone_is_always_asked() {
+    let fleet = Fleet::new(vec![Scripted::new("a", |n| match n {
+        0..5 => json(500, "{}"),
+        _ => stream(&[STOP, "[DONE]"]),
+    })]);
+    let open = || fleet.metric("gateway_replica_breaker_open{replica=\"a\"}");
+    for (status, opened) in [
+        (500, 0.0),
+        (500, 1.0),
+        (500, 1.0),
+        (500, 1.0),
+        (500, 1.0),
+        (200, 0.0),
+    ] {
+        assert_eq!(ask(&fleet).await.status, status);
+        assert_eq!(open(), opened);
+    }
+    let state = fleet.known.describe(false);
+    assert!(
+        String::from_utf8(state)
+            .unwrap()
+            .contains(r#""breaker_open": false"#)
+    );
+}

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -51,6 +52,9 @@ pub(crate) struct Scripted {
     pub(crate) name: &'static str,
     script: Arc<Script>,
     pub(crate) log: Arc<Mutex<Log>>,
+    /// What it answers to `GET /metrics`; nothing is a 404.
+    pub(crate) metrics: &'static str,
+    pub(crate) metrics_asked: Arc<AtomicUsize>,
     reachable: watch::Sender<Reach>,
 }
 
@@ -79,6 +83,8 @@ impl Scripted {
             name,
             script: Arc::new(script),
             log: Arc::default(),
+            metrics: "",
+            metrics_asked: Arc::default(),
             reachable: watch::Sender::new(Reach::Open),
         }
     }
@@ -113,6 +119,10 @@ impl Scripted {
         while let Some(got) = read_request(&mut stream, &mut buffer).await {
             let steps = if got.head.starts_with("GET /health") {
                 json(200, r#"{"status":"ok","instance":"one"}"#)
+            } else if got.head.starts_with("GET /metrics") {
+                self.metrics_asked.fetch_add(1, Ordering::Relaxed);
+                let found = !self.metrics.is_empty();
+                json(if found { 200 } else { 404 }, self.metrics)
             } else if got.head.starts_with("GET /v1/models") {
                 json(
                     200,
