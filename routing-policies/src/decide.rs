@@ -101,9 +101,10 @@ pub enum PinAction {
 /// Decides at `now_s`, seconds of the clock that `state` was told. `replicas` holds each replica once, in any order; those that are not
 /// ready are never candidates.
 ///
-/// The order is that of the placement rule's cost, with one exception: a session that its load drives from its home goes to its second
+/// The order is that of the placement rule's cost, with two exceptions. A session that its load drives from its home goes to its second
 /// home, the first of the others in its key's own order, wherever that costs no more than the cheapest and the policy's margin. So a
-/// session that moves to and fro leaves its prefix on two replicas, not on all.
+/// session that moves to and fro leaves its prefix on two replicas, not on all. A session whose home is gone goes, within the same
+/// margin, to the replica that has lately taken over least of such sessions ([`State::took_over`]).
 #[must_use]
 pub fn decide(
     policy: &Policy,
@@ -132,6 +133,11 @@ pub fn decide(
     };
     let second_home = preferred(ask.home).map(|second| second.replica);
     prefer_second_home(&mut ranked, ask.home, second_home);
+    let reason = reason(identity, seen, &ranked, &first_choice);
+    if reason == Reason::PinBrokenGone && !ask.home.is_some_and(|home| ready(&home)) {
+        let margin_s = state.margin_s(&policy.placement.settings);
+        prefer_lightest_heir(&mut ranked, &ask, state, margin_s);
+    }
     let first = ranked[0].replica;
     let pin = match (identity, seen.pin) {
         (Identity::Session(_), None) => PinAction::Create,
@@ -140,7 +146,7 @@ pub fn decide(
         _ => PinAction::None,
     };
     Decision {
-        reason: reason(identity, seen, &ranked, &first_choice),
+        reason,
         candidates: ranked,
         pin,
     }
@@ -160,6 +166,26 @@ fn prefer_second_home(
     let near = ranked[second].cost.total_s() - ranked[0].cost.total_s() <= margin_s;
     if home > 0 && second < home && near {
         ranked[..=second].rotate_right(1);
+    }
+}
+
+/// Puts the replica in front that has taken over least of lost sessions, of those that cost no more than the cheapest and the margin
+/// and hold no less of the prompt. Left to the keys' order, which is a draw for each session, one neighbour of a dead replica gets
+/// twice its part.
+fn prefer_lightest_heir(ranked: &mut [Ranked], ask: &Ask<'_>, state: &State, margin_s: f64) {
+    let cheapest = ranked[0];
+    let near = |r: &&Ranked| {
+        r.cost.total_s() - cheapest.cost.total_s() <= margin_s
+            && r.held_tokens >= cheapest.held_tokens
+    };
+    let lightest = ranked.iter().filter(near).min_by(|a, b| {
+        let tokens = |r: &Ranked| state.taken_over_tokens(r.replica);
+        let scores = || ask.key.score(b.replica).cmp(&ask.key.score(a.replica));
+        tokens(a).total_cmp(&tokens(b)).then_with(scores)
+    });
+    let place = lightest.and_then(|heir| ranked.iter().position(|r| r.replica == heir.replica));
+    if let Some(place) = place {
+        ranked[..=place].rotate_right(1);
     }
 }
 

@@ -23,6 +23,7 @@
 mod beliefs;
 mod block;
 mod common;
+mod heirs;
 mod lru;
 mod pace;
 mod queue;
