@@ -136,7 +136,7 @@ pub fn decide(
     let reason = reason(identity, seen, &ranked, &first_choice);
     if reason == Reason::PinBrokenGone && !ask.home.is_some_and(|home| ready(&home)) {
         let margin_s = state.margin_s(&policy.placement.settings);
-        prefer_lightest_heir(&mut ranked, &ask, state, margin_s);
+        prefer_lightest_heir(&mut ranked, state, margin_s);
     }
     let first = ranked[0].replica;
     let pin = match (identity, seen.pin) {
@@ -172,17 +172,16 @@ fn prefer_second_home(
 /// Puts the replica in front that has taken over least of lost sessions, of those that cost no more than the cheapest and the margin
 /// and hold no less of the prompt. Left to the keys' order, which is a draw for each session, one neighbour of a dead replica gets
 /// twice its part.
-fn prefer_lightest_heir(ranked: &mut [Ranked], ask: &Ask<'_>, state: &State, margin_s: f64) {
+fn prefer_lightest_heir(ranked: &mut [Ranked], state: &State, margin_s: f64) {
     let cheapest = ranked[0];
     let near = |r: &&Ranked| {
         r.cost.total_s() - cheapest.cost.total_s() <= margin_s
             && r.held_tokens >= cheapest.held_tokens
     };
-    let lightest = ranked.iter().filter(near).min_by(|a, b| {
-        let tokens = |r: &Ranked| state.taken_over_tokens(r.replica);
-        let scores = || ask.key.score(b.replica).cmp(&ask.key.score(a.replica));
-        tokens(a).total_cmp(&tokens(b)).then_with(scores)
-    });
+    let tokens = |r: &Ranked| state.taken_over_tokens(r.replica);
+    // The first of equals, which costs least.
+    let by_tokens = |a: &&Ranked, b: &&Ranked| tokens(a).total_cmp(&tokens(b));
+    let lightest = ranked.iter().filter(near).min_by(by_tokens);
     let place = lightest.and_then(|heir| ranked.iter().position(|r| r.replica == heir.replica));
     if let Some(place) = place {
         ranked[..=place].rotate_right(1);
@@ -259,5 +258,7 @@ fn reason(identity: Identity, seen: Seen, ranked: &[Ranked], first_choice: &Rank
 
 #[cfg(test)]
 mod herd;
+#[cfg(test)]
+mod orphans;
 #[cfg(test)]
 mod tests;
