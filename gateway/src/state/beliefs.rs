@@ -91,6 +91,12 @@ impl Beliefs {
         decide(policy, features, seen, &self.inner().state, views, now_s)
     }
 
+    /// Leading blocks of a prompt that a replica is believed to hold.
+    #[must_use]
+    pub fn held_blocks(&self, replica: ReplicaId, blocks: &[Block]) -> usize {
+        self.inner().state.held_blocks(replica, blocks)
+    }
+
     /// A request goes out to a replica. Gives its number and what was believed until then.
     pub(super) fn sent(&self, replica: ReplicaId, placed: &Placed, retry: bool) -> (u64, Believed) {
         let now_s = self.now_s();

@@ -1,6 +1,8 @@
 //! The whole gateway against scripted replicas in memory: what clients see, what replicas get, what is counted.
 
 #[cfg(test)]
+mod changed;
+#[cfg(test)]
 mod failover;
 #[cfg(test)]
 mod fleet;

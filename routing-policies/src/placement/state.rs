@@ -235,6 +235,13 @@ impl State {
         }
     }
 
+    /// Leading blocks of `blocks` that `replica` is believed to hold.
+    #[must_use]
+    pub fn held_blocks(&self, replica: ReplicaId, blocks: &[Block]) -> usize {
+        let held = self.slots.get(&replica);
+        held.map_or(0, |&slot| self.beliefs.held(blocks)[slot])
+    }
+
     /// `replica` took over a session whose own replica is gone, or failed it, with `tokens` to prefill.
     pub fn took_over(&mut self, replica: ReplicaId, tokens: u32, now_s: f64) {
         if let Some(&slot) = self.slots.get(&replica) {
