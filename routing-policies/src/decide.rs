@@ -234,7 +234,7 @@ fn reason(identity: Identity, seen: Seen, ranked: &[Ranked], first_choice: &Rank
             Reason::PinMovedForLoad
         };
     }
-    // ## its holder is gone => whoever costs least
+    // ## its holder is gone => whoever costs least, or about that and has taken over least
     let lost = |prefix: &PrefixSeen| !ready(prefix.replica);
     if pin.is_some() || seen.prefix.as_ref().is_some_and(lost) {
         return Reason::PinBrokenGone;
