@@ -113,9 +113,10 @@ pub enum PinAction {
 /// Decides at `now_s`, seconds of the clock that `state` was told. `replicas` holds each replica once, in any order; those that are not
 /// ready are never candidates.
 ///
-/// The order is that of the placement rule's cost, with one exception: a session that its load drives from its home goes to its second
+/// The order is that of the placement rule's cost, with two exceptions. A session that its load drives from its home goes to its second
 /// home, the first of the others in its key's own order, wherever that costs no more than the cheapest and the policy's margin. So a
-/// session that moves to and fro leaves its prefix on two replicas, not on all.
+/// session that moves to and fro leaves its prefix on two replicas, not on all. A session whose home is gone goes, within the same
+/// margin, to the replica that has lately taken over least of such sessions ([`State::took_over`]).
 #[must_use]
 pub fn decide(
     policy: &Policy,
@@ -144,6 +145,11 @@ pub fn decide(
     };
     let second_home = preferred(ask.home).map(|second| second.replica);
     prefer_second_home(&mut ranked, ask.home, second_home);
+    let reason = reason(identity, seen, &ranked, &first_choice);
+    if reason == Reason::PinBrokenGone && !ask.home.is_some_and(|home| ready(&home)) {
+        let margin_s = state.margin_s(&policy.placement.settings);
+        prefer_lightest_heir(&mut ranked, state, margin_s);
+    }
     let first = ranked[0].replica;
     let pin = match (identity, seen.pin) {
         (Identity::Session(_), None) => PinAction::Create,
@@ -152,7 +158,7 @@ pub fn decide(
         _ => PinAction::None,
     };
     Decision {
-        reason: reason(identity, seen, &ranked, &first_choice),
+        reason,
         candidates: ranked,
         pin,
     }
@@ -172,6 +178,25 @@ fn prefer_second_home(
     let near = ranked[second].cost.total_s() - ranked[0].cost.total_s() <= margin_s;
     if home > 0 && second < home && near {
         ranked[..=second].rotate_right(1);
+    }
+}
+
+/// Puts the replica in front that has taken over least of lost sessions, of those that cost no more than the cheapest and the margin
+/// and hold no less of the prompt. Left to the keys' order, which is a draw for each session, one neighbour of a dead replica gets
+/// twice its part.
+fn prefer_lightest_heir(ranked: &mut [Ranked], state: &State, margin_s: f64) {
+    let cheapest = ranked[0];
+    let near = |r: &&Ranked| {
+        r.cost.total_s() - cheapest.cost.total_s() <= margin_s
+            && r.held_tokens >= cheapest.held_tokens
+    };
+    let tokens = |r: &Ranked| state.taken_over_tokens(r.replica);
+    // The first of equals, which costs least.
+    let by_tokens = |a: &&Ranked, b: &&Ranked| tokens(a).total_cmp(&tokens(b));
+    let lightest = ranked.iter().filter(near).min_by(by_tokens);
+    let place = lightest.and_then(|heir| ranked.iter().position(|r| r.replica == heir.replica));
+    if let Some(place) = place {
+        ranked[..=place].rotate_right(1);
     }
 }
 
@@ -221,7 +246,7 @@ fn reason(identity: Identity, seen: Seen, ranked: &[Ranked], first_choice: &Rank
             Reason::PinMovedForLoad
         };
     }
-    // ## its holder is gone => whoever costs least
+    // ## its holder is gone => whoever costs least, or about that and has taken over least
     let lost = |prefix: &PrefixSeen| !ready(prefix.replica);
     if pin.is_some() || seen.prefix.as_ref().is_some_and(lost) {
         return Reason::PinBrokenGone;
@@ -245,5 +270,7 @@ fn reason(identity: Identity, seen: Seen, ranked: &[Ranked], first_choice: &Rank
 
 #[cfg(test)]
 mod herd;
+#[cfg(test)]
+mod orphans;
 #[cfg(test)]
 mod tests;

@@ -33,7 +33,18 @@ pub struct Chain {
     root: PrefixKey,
     /// The key after each piece and the bytes up to there, tools included.
     pieces: Vec<(PrefixKey, u64)>,
+    /// Bytes before each message, tools included.
+    starts: Vec<u64>,
     bytes: u64,
+}
+
+/// Where in a request a text lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The message, counted from 0; `None` for the tools.
+    pub message: Option<usize>,
+    /// Bytes of it, as the client wrote it, that lie before the text.
+    pub byte: u64,
 }
 
 /// A chain while it is made.
@@ -85,7 +96,9 @@ pub fn chain<'a>(
     }
     let mut root = None;
     let mut keys = Vec::new();
+    let mut starts = Vec::new();
     for message in messages {
+        starts.push(links.bytes);
         links.text(message.bytes);
         keys.push(links.key);
         if message.is_user && root.is_none() {
@@ -96,6 +109,7 @@ pub fn chain<'a>(
         keys,
         root: root.unwrap_or(links.key),
         pieces: links.pieces,
+        starts,
         bytes: links.bytes,
     }
 }
@@ -124,6 +138,25 @@ impl Chain {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Where the block behind the first `blocks` begins: a difference from what was sent before lies in it where those are all that
+    /// is known. `None` where there is no such block.
+    #[must_use]
+    pub fn place(&self, blocks: usize) -> Option<Place> {
+        self.pieces.get(blocks)?;
+        let before = blocks.checked_sub(1).map_or(0, |last| self.pieces[last].1);
+        let message = self.starts.partition_point(|start| *start <= before);
+        Some(match message.checked_sub(1) {
+            Some(index) => Place {
+                message: Some(index),
+                byte: before - self.starts[index],
+            },
+            None => Place {
+                message: None,
+                byte: before,
+            },
+        })
     }
 
     /// Tokens of the whole prompt, where a token takes so many bytes.

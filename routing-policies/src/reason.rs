@@ -72,7 +72,7 @@ impl Reason {
                 "the replica that holds this session is so busy that this one will answer sooner, prefix and all"
             }
             Self::PinBrokenGone => {
-                "the replica that held this session is not ready; of the others this one costs least"
+                "the replica that held this session is not ready; of the others that cost about the least, this one has lately taken over fewest such sessions"
             }
             Self::PrefixSeen => "this replica served the start of this conversation",
             Self::SessionHome => "a new session, on the replica that its name leads to",

@@ -75,7 +75,7 @@ async fn check(dress: Dress) {
         "{dress:?}: {share:.3} of the sessions were on one of eight"
     );
     assert!(
-        most <= 2.5 * mean,
+        most <= 1.5 * mean,
         "{dress:?}: one neighbour inherits {most} where the mean is {mean:.1}: {heirs:?}"
     );
     assert!(

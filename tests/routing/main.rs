@@ -12,6 +12,7 @@ mod airline;
 mod death;
 mod memory;
 mod play;
+mod router;
 mod shared_prompt;
 mod skew;
 mod talk;

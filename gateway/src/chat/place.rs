@@ -2,7 +2,10 @@
 
 use routing_policies::estimate::ModelKey;
 use routing_policies::ledger::Circumstances;
-use routing_policies::{Decision, Features, PlacementKey, Policy, PrefixSeen, ReplicaView, Seen};
+use routing_policies::placement::Block;
+use routing_policies::{
+    Decision, Features, PlacementKey, Policy, PrefixSeen, ReplicaId, ReplicaView, Seen,
+};
 
 use super::parse::ChatCall;
 use crate::state::Known;
@@ -27,13 +30,19 @@ pub(super) fn place(
     };
     let Past { seen: all, lost } = past(known, policy, call);
     let seen = all.among(views);
+    let changed = seen
+        .pin
+        .filter(|_| policy.session.infer && seen.prefix.is_none());
+    if let Some(pin) = changed {
+        note_change(known, call, pin, &blocks);
+    }
     let decision = known.beliefs.decide(policy, &features, seen, views);
     let ask = features.ask(policy, seen);
     let circumstances = Circumstances {
         reason: decision.reason,
         failed_over: false,
         restarted: lost && seen == Seen::default(),
-        changed: policy.session.infer && seen.pin.is_some() && seen.prefix.is_none(),
+        changed: changed.is_some(),
     };
     let (new_conversation, home, key) = (ask.new_conversation, ask.home, ask.key);
     // A request that is placed by load alone is not believed to leave anything behind either.
@@ -53,6 +62,17 @@ pub(super) fn place(
 
 pub(super) fn model_key(call: &ChatCall) -> ModelKey {
     ModelKey::of(call.scan.model.as_deref().unwrap_or_default())
+}
+
+/// Notes where a request begins to differ from what its session sent before, as far as its replica's cache is believed to know that.
+fn note_change(known: &Known, call: &ChatCall, pin: ReplicaId, blocks: &[Block]) {
+    let held = known.beliefs.held_blocks(pin, blocks);
+    let Some(place) = call.chain.place(held) else {
+        return;
+    };
+    let message = place.message.and_then(|at| call.scan.messages.get(at));
+    let part = message.map_or("tools", |message| message.role.as_str());
+    call.record.changed(place, part);
 }
 
 /// What the request has to be recognised by, its prompt left out.

@@ -2,11 +2,12 @@
 //! stream is not done at its headers, and a client that leaves during the prefill leaves no answer at all.
 
 use std::convert::Infallible;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use http::{HeaderValue, Request, Response};
+use routing_policies::prefix::Place;
 use tokio::time::Instant;
 use tower::{Layer, Service};
 
@@ -31,6 +32,7 @@ pub struct Record {
     started: Instant,
     replica: AtomicUsize,
     outcome: AtomicU8,
+    changed: OnceLock<(Place, &'static str)>,
 }
 
 impl Record {
@@ -43,6 +45,7 @@ impl Record {
             started: Instant::now(),
             replica: AtomicUsize::new(NOBODY),
             outcome: AtomicU8::new(OPEN),
+            changed: OnceLock::new(),
         })
     }
 
@@ -55,6 +58,12 @@ impl Record {
     /// The replica that is asked now.
     pub fn at(&self, replica: &Replica) {
         self.replica.store(replica.index(), Ordering::Relaxed);
+    }
+
+    /// The session's prompt is no continuation of what it sent before: `first` is where the first block begins that its replica
+    /// does not know, `part` the role of that message or `tools`.
+    pub fn changed(&self, first: Place, part: &'static str) {
+        let _ = self.changed.set((first, part));
     }
 
     /// How the request ended. The first word counts: an answer that was complete stays so when the client goes.
@@ -75,11 +84,15 @@ impl Drop for Record {
             Some(replica) => replica.metrics().ended(outcome, took),
             None => self.known.metrics.unrouted(outcome),
         }
+        let changed = self.changed.get();
         tracing::debug!(
             id = self.id.as_ref().and_then(|id| id.to_str().ok()),
             replica = replica.map_or("none", |replica| &**replica.name()),
             outcome = outcome.as_str(),
             ms = took.as_millis(),
+            changed_part = changed.map(|(_, part)| part),
+            changed_message = changed.and_then(|(place, _)| place.message),
+            changed_byte = changed.map(|(place, _)| place.byte),
             "request ended"
         );
     }

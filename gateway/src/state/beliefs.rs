@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use routing_policies::estimate::{Estimates, ModelKey};
 use routing_policies::ledger::{Ledger, Settled};
 use routing_policies::placement::{Believed, Block, State};
-use routing_policies::{Decision, Features, Policy, ReplicaId, ReplicaView, Seen, decide};
+use routing_policies::{Decision, Features, Policy, Reason, ReplicaId, ReplicaView, Seen, decide};
 use tokio::time::Instant;
 
 use super::sent::Placed;
@@ -91,6 +91,12 @@ impl Beliefs {
         decide(policy, features, seen, &self.inner().state, views, now_s)
     }
 
+    /// Leading blocks of a prompt that a replica is believed to hold.
+    #[must_use]
+    pub fn held_blocks(&self, replica: ReplicaId, blocks: &[Block]) -> usize {
+        self.inner().state.held_blocks(replica, blocks)
+    }
+
     /// A request goes out to a replica. Gives its number and what was believed until then.
     pub(super) fn sent(&self, replica: ReplicaId, placed: &Placed, retry: bool) -> (u64, Believed) {
         let now_s = self.now_s();
@@ -100,7 +106,12 @@ impl Beliefs {
         let mut ask = placed.ask();
         // One conversation is one, however often it is sent.
         ask.new_conversation &= !retry;
-        (number, inner.state.sent(number, replica, &ask, now_s))
+        let believed = inner.state.sent(number, replica, &ask, now_s);
+        if retry || placed.circumstances.reason == Reason::PinBrokenGone {
+            let tokens = ask.prompt_tokens.saturating_sub(believed.here_tokens);
+            inner.state.took_over(replica, tokens, now_s);
+        }
+        (number, believed)
     }
 
     pub(super) fn first_token(&self, number: u64, replica: ReplicaId) {

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod cache_size;
 #[cfg(test)]
+mod changed;
+#[cfg(test)]
 mod failover;
 #[cfg(test)]
 mod fleet;

@@ -33,4 +33,18 @@ impl Role {
             _ => Self::Other,
         }
     }
+
+    /// The wire's word; `other` for what has none.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::Developer => "developer",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Tool => "tool",
+            Self::Function => "function",
+            Self::Other => "other",
+        }
+    }
 }

@@ -12,7 +12,8 @@
 //!      + stay × mean                             unless it served this session last
 //! ```
 //!
-//! where `mean` is the prefill of a request of mean size. What a replica lacks is charged block by block, and a block that a large
+//! where `mean` is the prefill of a request of mean size. Sessions of a replica that is gone are dealt out evenly within the margin of
+//! `stay`, by what each has taken over lately. What a replica lacks is charged block by block, and a block that a large
 //! share of *new conversations* begin with hardly at all: it will be everywhere soon, and must not draw all sessions to one replica.
 //!
 //! Everything comes from what passes through the gateway anyway: the bytes of prompts, what was sent where, when first tokens came
@@ -23,6 +24,7 @@
 mod beliefs;
 mod block;
 mod common;
+mod heirs;
 mod lru;
 mod pace;
 mod queue;

@@ -61,7 +61,8 @@ pub fn rank(
     let cached = ask.cached_tokens();
     let cold = Queue::default();
     let line = state.pace.line();
-    let mean_s = state.mean_tokens.max(1.0) * line.per_token_s;
+    let mean_s = state.mean_s();
+    let margin_s = state.margin_s(settings);
     let mut ranked: Vec<Ranked> = replicas
         .iter()
         .filter(|view| view.ready)
@@ -77,11 +78,7 @@ pub fn rank(
                 prefill_s,
                 crowding_s: settings.crowding * prefill_s * (wait_s + prefill_s / 2.0) / mean_s,
                 in_flight_s: settings.in_flight * mean_s * f64::from(view.in_flight),
-                leave_s: if home {
-                    0.0
-                } else {
-                    settings.leave_s_min.max(settings.stay * mean_s)
-                },
+                leave_s: if home { 0.0 } else { margin_s },
             };
             Ranked {
                 replica: view.id,

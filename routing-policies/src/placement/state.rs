@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use super::beliefs::{Beliefs, REPLICAS_MAX};
 use super::block::Block;
 use super::common::Common;
+use super::heirs::Heirs;
 use super::pace::Pace;
 use super::queue::Queue;
+use super::settings::Settings;
 use crate::key::{PlacementKey, ReplicaId};
 
 /// Prompt tokens that a request of mean size leaves to prefill, before any was seen.
@@ -81,6 +83,7 @@ pub struct State {
     pub(super) pace: Pace,
     pub(super) mean_tokens: f64,
     requests: u32,
+    heirs: Heirs,
 }
 
 impl Default for State {
@@ -94,6 +97,7 @@ impl Default for State {
             pace: Pace::default(),
             mean_tokens: MEAN_TOKENS_AT_FIRST,
             requests: 0,
+            heirs: Heirs::default(),
         }
     }
 }
@@ -127,6 +131,7 @@ impl State {
             self.beliefs.size(slot, 0);
             self.queues[slot] = Queue::default();
             self.doubts[slot] = None;
+            self.heirs.clear(slot);
         }
     }
 
@@ -228,6 +233,36 @@ impl State {
             let came = blocks.get(believed.here_blocks..).unwrap_or(&[]);
             self.beliefs.take_back(slot, came, believed.used);
         }
+    }
+
+    /// Leading blocks of `blocks` that `replica` is believed to hold.
+    #[must_use]
+    pub fn held_blocks(&self, replica: ReplicaId, blocks: &[Block]) -> usize {
+        let held = self.slots.get(&replica);
+        held.map_or(0, |&slot| self.beliefs.held(blocks)[slot])
+    }
+
+    /// `replica` took over a session whose own replica is gone, or failed it, with `tokens` to prefill.
+    pub fn took_over(&mut self, replica: ReplicaId, tokens: u32, now_s: f64) {
+        if let Some(&slot) = self.slots.get(&replica) {
+            self.heirs.add(slot, tokens, now_s);
+        }
+    }
+
+    /// What `replica` has lately taken over, in tokens, old ones at a discount.
+    pub(crate) fn taken_over_tokens(&self, replica: ReplicaId) -> f64 {
+        let slot = self.slots.get(&replica);
+        slot.map_or(0.0, |&slot| self.heirs.tokens(slot))
+    }
+
+    /// Seconds that must be saved before a session leaves its replica.
+    pub(crate) fn margin_s(&self, settings: &Settings) -> f64 {
+        settings.leave_s_min.max(settings.stay * self.mean_s())
+    }
+
+    /// Seconds to prefill a request of mean size.
+    pub(super) fn mean_s(&self) -> f64 {
+        self.mean_tokens.max(1.0) * self.pace.line().per_token_s
     }
 
     /// Tokens that `replica` is believed to hold, and tokens that it has room for.

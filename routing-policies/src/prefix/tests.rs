@@ -140,6 +140,28 @@ fn long_messages_have_the_same_keys_in_every_build() {
         .assert_eq(&keys.join(" "));
 }
 
+/// The message and the byte where the block behind the first `blocks` begins.
+#[track_caller]
+fn check_place(tools: &str, blocks: usize, expect: Option<(Option<usize>, u64)>) {
+    let messages = ["s2345678abcdefgh", "u1", "a2345678X"];
+    let chain = of(("t", "m", None, tools), &messages);
+    let place = chain.place(blocks);
+    assert_eq!(place.map(|place| (place.message, place.byte)), expect);
+}
+
+#[test]
+fn a_block_tells_the_message_and_the_byte_where_it_begins() {
+    let places = [(0, 0), (0, 8), (1, 0), (2, 0), (2, 8)];
+    for (blocks, (message, byte)) in places.into_iter().enumerate() {
+        check_place("", blocks, Some((Some(message), byte)));
+        check_place("[1234567]", blocks + 2, Some((Some(message), byte)));
+    }
+    check_place("", 5, None);
+    check_place("[1234567]", 0, Some((None, 0)));
+    check_place("[1234567]", 1, Some((None, 8)));
+    check_place("[1234567]", 7, None);
+}
+
 proptest! {
     #[test]
     fn keys_are_shared_exactly_as_far_as_the_messages_are(
