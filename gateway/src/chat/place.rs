@@ -6,6 +6,7 @@ use routing_policies::placement::Block;
 use routing_policies::{
     Decision, Features, PlacementKey, Policy, PrefixSeen, ReplicaId, ReplicaView, Seen,
 };
+use tokio::time::Instant;
 
 use super::parse::ChatCall;
 use crate::state::Known;
@@ -28,7 +29,7 @@ pub(super) fn place(
         blocks: &blocks,
         ..features(policy, call)
     };
-    let Past { seen: all, lost } = past(known, policy, call);
+    let Past { seen: all, lost } = past(known, policy, call, views);
     let seen = all.among(views);
     let changed = seen
         .pin
@@ -99,7 +100,7 @@ struct Past {
 }
 
 /// What is remembered of this session and this conversation.
-fn past(known: &Known, policy: &Policy, call: &ChatCall) -> Past {
+fn past(known: &Known, policy: &Policy, call: &ChatCall, views: &[ReplicaView]) -> Past {
     let mut lost = false;
     let mut held = |dated| {
         let (replica, kept) = known.recall(dated)?;
@@ -109,7 +110,13 @@ fn past(known: &Known, policy: &Policy, call: &ChatCall) -> Past {
     let pin = call.session.and_then(|key| known.sessions.get_dated(&key));
     let pin = pin.and_then(&mut held);
     let infer = policy.session.infer;
-    let deepest = infer.then(|| call.chain.deepest(|key| known.prefixes.get_dated(&key)));
+    // Where a turn between took another lane, the conversation still has its home in this one.
+    let here = |dated: &(u16, Instant)| {
+        let replica = known.recall(*dated);
+        replica.is_none_or(|(id, _)| views.iter().any(|view| view.id == id))
+    };
+    let remembered = |key| known.prefixes.get_dated(&key).filter(here);
+    let deepest = infer.then(|| call.chain.deepest(remembered));
     let prefix = deepest.flatten().and_then(|(depth, dated)| {
         Some(PrefixSeen {
             replica: held(dated)?,

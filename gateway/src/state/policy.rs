@@ -87,7 +87,7 @@ impl PolicyInUse {
             tracing::warn!(
                 rule = rule.name,
                 when = rule.when.source(),
-                "a rule cannot be worked out for a request and counts as one that does not hold; told once, see gateway_policy_rule_errors_total"
+                "a rule cannot be worked out for a request and counts as one that does not hold; told once a policy, counted each time"
             );
         }
     }

@@ -62,6 +62,21 @@ async fn a_rule_chooses_the_pool_and_a_session_keeps_its_one_pin() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_conversation_without_a_name_returns_to_its_home_after_a_turn_in_another_lane() {
+    let folder = tempfile::tempdir().unwrap();
+    let fleet = fleet(&folder);
+    let turns = [&["x"][..], &["x", "1", "y"], &["x", "1", "y", "2", "z"]];
+    let first = fleet.ask(&[], &chat(turns[0])).await;
+    let second = fleet.ask(&[RESEARCH], &chat(turns[1])).await;
+    assert_eq!(second.replica(), "b");
+    let third = fleet.ask(&[], &chat(turns[2])).await;
+    assert_eq!(
+        (third.replica(), third.reason()),
+        (first.replica(), "prefix_seen")
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_pool_without_a_ready_replica_is_a_503_that_names_it() {
     let folder = tempfile::tempdir().unwrap();
     let fleet = fleet(&folder);
