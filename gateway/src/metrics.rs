@@ -16,6 +16,8 @@ use routing_policies::ledger::{Miss, Settled};
 
 pub use labels::{AttemptResult, Outcome};
 
+/// The series of a vLLM replica whose labels tell the size of its cache, one per engine.
+pub const VLLM_CACHE_CONFIG: &str = "vllm:cache_config_info";
 /// The label of requests that never reached a replica.
 const NO_REPLICA: &str = "none";
 

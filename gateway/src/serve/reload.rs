@@ -64,12 +64,13 @@ fn take_up(known: &Known) {
     known.metrics.policy_reload(result.is_ok());
     match result {
         Ok(policy) => {
-            known.limit_memory(policy.policy());
+            let pins_forgotten = known.limit_memory(policy.policy());
             tracing::info!(
                 file = %file.display(),
                 version = policy.version(),
                 before,
                 pins_kept = known.sessions.len(),
+                pins_forgotten,
                 "new policy in use"
             );
         }

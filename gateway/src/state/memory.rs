@@ -69,16 +69,27 @@ impl<K: Hash + Eq + Copy> Memory<K> {
         }
     }
 
-    /// Changes the room and the age limit. What does not fit goes now, what is too old counts as gone at once.
-    pub fn limit(&self, entries_max: usize, ttl: Duration) {
-        self.ttl_seconds.store(ttl.as_secs(), Ordering::Relaxed);
+    /// Changes the room and the age limit. What does not fit goes now, what is too old counts as gone at once. Gives how many keys were
+    /// found until now and are not any more.
+    pub fn limit(&self, entries_max: usize, ttl: Duration) -> usize {
         let entries_max = entries_max.max(1);
         let now = Instant::now();
         let mut queue = self.queue();
+        let ttl_before = self.ttl();
+        let found = self.younger(ttl_before, now);
+        self.ttl_seconds.store(ttl.as_secs(), Ordering::Relaxed);
         self.entries_max.store(entries_max, Ordering::Relaxed);
         while queue.len() > entries_max {
             self.evict(&mut queue, now);
         }
+        // A longer age limit may find some again that had not been swept yet; they make up for none that is lost.
+        found.saturating_sub(self.younger(ttl.min(ttl_before), now))
+    }
+
+    /// How many keys are at most so old.
+    fn younger(&self, ttl: Duration, now: Instant) -> usize {
+        let young = |entry: &Entry| now.duration_since(entry.used) <= ttl;
+        self.entries.iter().filter(|entry| young(entry)).count()
     }
 
     fn ttl(&self) -> Duration {

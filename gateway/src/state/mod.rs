@@ -63,11 +63,15 @@ impl Known {
         }
     }
 
-    /// Gives the memory of sessions and prefixes the room that a new policy says; what fits stays.
-    pub fn limit_memory(&self, policy: &Policy) {
+    /// Gives the memory of sessions and prefixes the room that a new policy says; what fits stays. Gives how many pins of named sessions
+    /// the new policy forgets, by their age or for want of room: those sessions are placed anew at their next turn. How many it does not
+    /// recognise any more, as it looks for other headers or fields, cannot be known: only hashes of the names are kept.
+    pub fn limit_memory(&self, policy: &Policy) -> usize {
         let room = MemoryRoom::of(policy);
-        self.sessions.limit(room.sessions, room.ttl);
         self.prefixes.limit(room.prefixes, room.ttl);
+        let forgotten = self.sessions.limit(room.sessions, room.ttl);
+        self.policy.note_forgotten(forgotten);
+        forgotten
     }
 
     /// The state as JSON, for `/state`.

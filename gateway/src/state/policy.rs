@@ -1,7 +1,7 @@
 //! The routing policy in use, and how a new one takes its place: whole, or not at all.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -113,6 +113,7 @@ pub struct PolicyStore {
     current: ArcSwap<PolicyInUse>,
     /// Why the last reload left the policy as it was; `None` once one has worked.
     last_error: Mutex<Option<String>>,
+    forgotten: AtomicUsize,
     asked: Notify,
 }
 
@@ -127,6 +128,9 @@ pub struct PolicyState {
     loaded_at_unix_seconds: u64,
     /// What is wrong with the file as it stands now, where the gateway did not take it.
     last_error: Option<String>,
+    /// Pins of named sessions that the last change of policy forgot, by their age or for want of room. Sessions that it names otherwise
+    /// than before are not among them: the gateway cannot know those.
+    pins_forgotten: usize,
 }
 
 impl PolicyStore {
@@ -140,6 +144,7 @@ impl PolicyStore {
             replicas: replicas.to_vec(),
             file: file.map(Path::to_owned),
             last_error: Mutex::default(),
+            forgotten: AtomicUsize::new(0),
             asked: Notify::new(),
         })
     }
@@ -180,6 +185,11 @@ impl PolicyStore {
         }
     }
 
+    /// Keeps for [`PolicyStore::describe`] how many pins the policy in use forgot as it came.
+    pub fn note_forgotten(&self, pins: usize) {
+        self.forgotten.store(pins, Ordering::Relaxed);
+    }
+
     /// Has the watching task read the file again, changed or not.
     pub fn ask(&self) {
         self.asked.notify_one();
@@ -206,6 +216,7 @@ impl PolicyStore {
                 .duration_since(UNIX_EPOCH)
                 .map_or(0, |since| since.as_secs()),
             last_error: last_error.clone(),
+            pins_forgotten: self.forgotten.load(Ordering::Relaxed),
         }
     }
 }

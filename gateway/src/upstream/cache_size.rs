@@ -1,13 +1,12 @@
 //! The size of a prefix cache as vLLM tells it: not in `/health`, but as labels of a series in `/metrics`.
 
-/// The series, one per engine of the replica.
-const SERIES: &str = "vllm:cache_config_info";
+use crate::metrics::VLLM_CACHE_CONFIG;
 
 /// Tokens that the caches of a replica hold together, from the text of its `/metrics`; none where caching is off. `None` where it does
 /// not tell.
 pub(super) fn cache_tokens(metrics: &str) -> Option<u64> {
     let sizes = metrics.lines().filter_map(|line| {
-        let labels = line.strip_prefix(SERIES)?.strip_prefix('{')?;
+        let labels = line.strip_prefix(VLLM_CACHE_CONFIG)?.strip_prefix('{')?;
         size(labels)
     });
     sizes.reduce(u64::saturating_add)

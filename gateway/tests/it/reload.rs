@@ -130,6 +130,35 @@ async fn a_request_keeps_the_policy_that_it_began_with() {
     assert_eq!(current.policy().session.pins_max, 5);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_new_policy_tells_how_many_pins_it_forgets() {
+    // Pins of 0, 10, 20, 30 and 40 seconds of age.
+    let check = |session: &str, forgotten: usize| {
+        let text = format!("version = 1\n[session]\n{session}\n");
+        let policy = routing_policies::compile("p.toml", &text).unwrap();
+        async move {
+            let fleet = crate::fleet::Fleet::new(vec![Scripted::well("a")]);
+            for n in 0..5 {
+                if n > 0 {
+                    tokio::time::sleep(Duration::from_secs(10)).await;
+                }
+                fleet
+                    .ask(&[("x-session-id", &format!("s{n}"))], &chat(&["x"]))
+                    .await;
+            }
+            assert_eq!(fleet.known.limit_memory(&policy), forgotten);
+            let state: serde_json::Value =
+                serde_json::from_slice(&fleet.known.describe(false)).unwrap();
+            assert_eq!(state["policy"]["pins_forgotten"], forgotten);
+        }
+    };
+    check("agents = false", 0).await;
+    check("pin_ttl_seconds = 25", 2).await;
+    check("pins_max = 2", 3).await;
+    check("pin_ttl_seconds = 25\npins_max = 2", 3).await;
+    check("pin_ttl_seconds = 90000", 0).await;
+}
+
 #[test]
 fn a_hangup_has_the_file_read_again_and_ends_nothing() {
     let folder = tempfile::tempdir().unwrap();
