@@ -39,7 +39,8 @@ pub(super) enum Mark {
 #[derive(Debug)]
 pub(super) struct Blocks {
     tags: Arc<Tags>,
-    begins: [bool; 256],
+    /// The bytes that markers begin with.
+    firsts: Vec<u8>,
     field: Field,
     /// Thinking is on, and no closed block in the prompt says otherwise.
     on: bool,
@@ -60,15 +61,15 @@ pub(super) struct Blocks {
 
 impl Blocks {
     pub(super) fn new(tags: &Arc<Tags>, start: Start<'_>) -> Self {
-        let mut begins = [false; 256];
-        for byte in tags.markers().filter_map(|marker| marker.bytes().next()) {
-            if let Some(begins) = begins.get_mut(usize::from(byte)) {
-                *begins = true;
-            }
-        }
+        let mut firsts: Vec<u8> = tags
+            .markers()
+            .filter_map(|marker| marker.bytes().next())
+            .collect();
+        firsts.sort_unstable();
+        firsts.dedup();
         let mut blocks = Self {
             tags: tags.clone(),
-            begins,
+            firsts,
             field: Field::Content,
             on: start.thinking.unwrap_or(tags.thinking),
             untouched: true,
@@ -173,7 +174,7 @@ impl Machine for Blocks {
     type Mark = Mark;
 
     fn begins(&self, byte: u8) -> bool {
-        byte == b'\n' || self.begins.get(usize::from(byte)).is_some_and(|is| *is)
+        self.firsts.contains(&byte) || (byte == b'\n' && self.holds_newlines())
     }
 
     fn fit(&self, text: &str) -> Fit<Mark> {

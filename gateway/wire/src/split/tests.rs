@@ -26,18 +26,21 @@ fn fields(grammar: &Grammar, start: Start<'_>, parts: &[&str]) -> [String; 3] {
     out
 }
 
-/// Splits as it came and one letter at a time; both must say the same.
-fn check(
-    id: &str,
-    (family, tail, thinking): (&str, Option<&str>, Option<bool>),
-    deltas: &[&str],
-    (reasoning, content): (Option<&str>, Option<&str>),
-) {
+/// A name; family, prompt's tail and thinking; deltas; reasoning and content.
+type Row = (
+    &'static str,
+    (&'static str, Option<&'static str>, Option<bool>),
+    &'static [&'static str],
+    (Option<&'static str>, Option<&'static str>),
+);
+
+/// Splits as it came, whole and one letter at a time; all must say the same.
+fn check((id, (family, tail, thinking), deltas, (reasoning, content)): &Row) {
     let families = Families::built_in().unwrap();
     let grammar = &families.named(family).unwrap().grammar;
     let start = Start {
-        prompt_tail: tail,
-        thinking,
+        prompt_tail: *tail,
+        thinking: *thinking,
     };
     let whole = deltas.concat();
     let letters = whole.split("").filter(|letter| !letter.is_empty());
@@ -55,6 +58,32 @@ fn check(
 }
 
 mod rows;
+
+#[test]
+fn rc_047_each_choice_has_a_state_of_its_own() {
+    let families = Families::built_in().unwrap();
+    let grammar = &families.named("deepseek-r1").unwrap().grammar;
+    let start = Start {
+        prompt_tail: Some("<think>\n"),
+        thinking: None,
+    };
+    let mut choices = [(); 2].map(|()| (Splitter::new(grammar, start), String::new()));
+    for (choice, text) in [
+        (0, "red"),
+        (1, "blue"),
+        (0, "</think>Rose"),
+        (1, " sky"),
+        (0, "."),
+        (1, "</think>Lake."),
+    ] {
+        let (splitter, said) = &mut choices[choice];
+        splitter.push(text, &mut |piece| said.push_str(&format!("{piece:?} ")));
+    }
+    expect_test::expect![[r#"
+        ["Reasoning(\"red\") Markup(\"</think>\") Content(\"Rose\") Content(\".\") ", "Reasoning(\"blue\") Reasoning(\" sky\") Markup(\"</think>\") Content(\"Lake.\") "]
+    "#]]
+    .assert_eq(&format!("{:?}\n", choices.map(|(_, said)| said)));
+}
 
 fn families() -> Vec<Grammar> {
     let families = Families::built_in().unwrap();

@@ -1,10 +1,16 @@
-//! The bug cases of others that a splitter can have, with their ids; a tool call stays in the content, in its markup.
+//! The bug cases of others that a splitter can have, with their ids, and a few more. A tool call stays in the content, in its markup.
 
-use super::check;
+use super::{Row, check};
 
 #[test]
 fn each_part_goes_to_its_field() {
-    check(
+    for row in ROWS {
+        check(row);
+    }
+}
+
+const ROWS: &[Row] = &[
+    (
         "RC-001",
         (
             "qwen3",
@@ -13,20 +19,20 @@ fn each_part_goes_to_its_field() {
         ),
         &["The ket", "tle is ", "blue."],
         (None, Some("The kettle is blue.")),
-    );
-    check(
+    ),
+    (
         "RC-005",
         ("qwen3", Some("<|im_start|>assistant\n"), Some(true)),
         &["Lantern ", "ready."],
         (None, Some("Lantern ready.")),
-    );
-    check(
+    ),
+    (
         "RC-008",
         ("minimax-m3", Some("]~b]ai\n"), Some(false)),
         &["</mm:think>", "Four ", "pegs."],
         (None, Some("Four pegs.")),
-    );
-    check(
+    ),
+    (
         "RC-009",
         ("olmo3", Some("<|assistant|>\n<think>"), None),
         &[
@@ -40,14 +46,14 @@ fn each_part_goes_to_its_field() {
             Some("need an example"),
             Some("Put <think> before your private notes."),
         ),
-    );
-    check(
+    ),
+    (
         "RC-011",
         ("none", Some(""), None),
         &["Wrap notes in <think>", " and </think>", " tags."],
         (None, Some("Wrap notes in <think> and </think> tags.")),
-    );
-    check(
+    ),
+    (
         "RC-012",
         ("qwen3", Some("<|im_start|>assistant\n"), None),
         &[
@@ -58,20 +64,20 @@ fn each_part_goes_to_its_field() {
             "Leave at noon.",
         ],
         (Some("check the ferry times"), Some("Sure. Leave at noon.")),
-    );
-    check(
+    ),
+    (
         "RC-013",
         ("minimax-m2", Some("]~b]ai\n<think>\n"), None),
         &["</think>", "<think>", "real thought", "</think>", "Yes."],
         (Some("real thought"), Some("Yes.")),
-    );
-    check(
+    ),
+    (
         "RC-015",
         ("step3p5", Some("<think>\n"), None),
         &["Stack the bowls.", "\n", "</think>", "\n", "Done."],
         (Some("Stack the bowls."), Some("Done.")),
-    );
-    check(
+    ),
+    (
         "RC-016",
         ("deepseek-r1", Some("<think>\n"), None),
         &[
@@ -83,14 +89,14 @@ fn each_part_goes_to_its_field() {
             "    drop(a);\n",
         ],
         (Some("give code"), Some("    let a = 1;\n    drop(a);\n")),
-    );
-    check(
+    ),
+    (
         "RC-017",
         ("qwen3", Some("<|im_start|>assistant\n"), None),
         &["Use ", "<", "my-tag", ">", " here."],
         (None, Some("Use <my-tag> here.")),
-    );
-    check(
+    ),
+    (
         "RC-019",
         (
             "granite-3.2",
@@ -105,14 +111,14 @@ fn each_part_goes_to_its_field() {
             "ponse: Six pins.",
         ],
         (Some(" count the pins. "), Some(" Six pins.")),
-    );
-    check(
+    ),
+    (
         "RC-023",
         ("gemma4", Some("<|tool_response>…<turn|>"), None),
         &["<|channel>", "thought\n", "<channel|>", "Rain at ", "six."],
         (None, Some("Rain at six.")),
-    );
-    check(
+    ),
+    (
         "RC-024",
         ("gemma4", Some("<|turn>model\n"), Some(true)),
         &[
@@ -124,8 +130,8 @@ fn each_part_goes_to_its_field() {
             "Go left.",
         ],
         (Some("look at the map"), Some("Go left.")),
-    );
-    check(
+    ),
+    (
         "RC-025",
         ("gpt-oss", Some("<|start|>assistant"), None),
         &[
@@ -134,8 +140,8 @@ fn each_part_goes_to_its_field() {
             ".<|return|>",
         ],
         (Some("Halve it."), Some("It is 12.")),
-    );
-    check(
+    ),
+    (
         "RC-027",
         ("gpt-oss", Some("<|start|>assistant"), None),
         &[
@@ -145,8 +151,8 @@ fn each_part_goes_to_its_field() {
             "<|return|>",
         ],
         (Some("no tool needed"), Some("Hello there.")),
-    );
-    check(
+    ),
+    (
         "RC-028",
         ("gpt-oss", Some("<|start|>assistant"), None),
         &[
@@ -159,8 +165,8 @@ fn each_part_goes_to_its_field() {
                 "I will look it up.<|channel|>commentary to=functions.tide_table <|constrain|>json<|message|>{\"port\":\"Brell\"}<|call|>",
             ),
         ),
-    );
-    check(
+    ),
+    (
         "RC-030",
         ("magistral", Some("[/INST]"), None),
         &[
@@ -168,8 +174,8 @@ fn each_part_goes_to_its_field() {
             "Part B.",
         ],
         (Some("onetwo"), Some("Part A. Part B.")),
-    );
-    check(
+    ),
+    (
         "RC-031",
         ("ernie45", Some("<think>\n"), None),
         &[
@@ -182,8 +188,8 @@ fn each_part_goes_to_its_field() {
             "\n",
         ],
         (Some("measure twice"), Some("Cut once.")),
-    );
-    check(
+    ),
+    (
         "RC-033",
         ("seed-oss", Some("<seed:bos>assistant\n"), None),
         &[
@@ -202,8 +208,8 @@ fn each_part_goes_to_its_field() {
             ),
             Some("B works."),
         ),
-    );
-    check(
+    ),
+    (
         "RC-034",
         (
             "deepseek-v3.1",
@@ -212,54 +218,50 @@ fn each_part_goes_to_its_field() {
         ),
         &["Plain ", "reply."],
         (None, Some("Plain reply.")),
-    );
-    check(
+    ),
+    (
         "RC-036",
         ("deepseek-r1", Some("<think>\n"), None),
         &["There are ", "many ways"],
         (Some("There are many ways"), None),
-    );
-}
-
-#[test]
-fn markers_are_found_across_cuts() {
-    check(
+    ),
+    (
         "RC-037",
         ("qwen3-thinking-2507", Some("<think>\n"), None),
         &["weigh it", "<", "/", "think", ">", "Two kilos."],
         (Some("weigh it"), Some("Two kilos.")),
-    );
-    check(
+    ),
+    (
         "RC-038",
         ("qwen3-thinking-2507", Some("<think>\n"), None),
         &["weigh it <", "/think>Two", " kilos."],
         (Some("weigh it "), Some("Two kilos.")),
-    );
-    check(
+    ),
+    (
         "RC-040",
         ("qwen3", Some("<|im_start|>assistant\n"), None),
         &["Check that a <", " b, then write c <"],
         (None, Some("Check that a < b, then write c <")),
-    );
-    check(
+    ),
+    (
         "RC-042",
         ("deepseek-r1", Some("<think>\n"), None),
         &["first ", "last bit</think>\n\nThe an", "swer."],
         (Some("first last bit"), Some("The answer.")),
-    );
-    check(
+    ),
+    (
         "RC-043",
         ("qwen3", Some("<|im_start|>assistant\n"), None),
         &["<think>short</think>Ans", "wer two."],
         (Some("short"), Some("Answer two.")),
-    );
-    check(
+    ),
+    (
         "RC-050",
         ("deepseek-r1", Some("<think>\n"), None),
         &["long ", "thought"],
         (Some("long thought"), None),
-    );
-    check(
+    ),
+    (
         "RC-051",
         (
             "qwen3",
@@ -268,12 +270,8 @@ fn markers_are_found_across_cuts() {
         ),
         &[" shut.", "</think>", "Climb."],
         (Some(" shut."), Some("Climb.")),
-    );
-}
-
-#[test]
-fn a_tool_call_ends_reasoning() {
-    check(
+    ),
+    (
         "RC-052",
         ("qwen3.5", Some("<think>\n"), None),
         &[
@@ -287,8 +285,8 @@ fn a_tool_call_ends_reasoning() {
                 "<tool_call>\n<function=get_tide>\n<parameter=port>\nBrell\n</parameter>\n</function>\n</tool_call>",
             ),
         ),
-    );
-    check(
+    ),
+    (
         "RC-055",
         (
             "kimi-k2-thinking",
@@ -308,8 +306,8 @@ fn a_tool_call_ends_reasoning() {
                 "<|tool_calls_section_begin|><|tool_call_begin|>functions.get_tide:0<|tool_call_argument_begin|>{\"port\":\"Brell\"}<|tool_call_end|><|tool_calls_section_end|>",
             ),
         ),
-    );
-    check(
+    ),
+    (
         "RC-057",
         ("qwen3", Some("<|im_start|>assistant\n"), None),
         &[
@@ -323,8 +321,8 @@ fn a_tool_call_ends_reasoning() {
                 "<tool_call>\n{\"name\": \"get_tide\", \"arguments\": {\"port\": \"Brell\"}}\n</tool_call>",
             ),
         ),
-    );
-    check(
+    ),
+    (
         "RC-058",
         ("qwen3-thinking-2507", Some("<think>\n"), None),
         &[
@@ -340,8 +338,8 @@ fn a_tool_call_ends_reasoning() {
                 "<tool_call>\n{\"name\": \"get_tide\", \"arguments\": {\"port\": \"Brell\"}}\n</tool_call>",
             ),
         ),
-    );
-    check(
+    ),
+    (
         "RC-060",
         (
             "qwen3",
@@ -358,11 +356,92 @@ fn a_tool_call_ends_reasoning() {
                 "<tool_call>\n{\"name\": \"get_tide\", \"arguments\": {\"port\": \"Oss\"}}\n</tool_call>",
             ),
         ),
-    );
-    check(
+    ),
+    (
         "RC-141",
         ("qwen3", Some("<|im_start|>assistant\n"), Some(true)),
         &["{\"n\"", ": 4}"],
         (None, Some("{\"n\": 4}")),
-    );
-}
+    ),
+    (
+        "a text that begins like a label is kept",
+        ("gemma4", Some("<|turn>model\n"), Some(true)),
+        &["<|channel>", "though it rains", "<channel|>", "Go."],
+        (Some("though it rains"), Some("Go.")),
+    ),
+    (
+        "a closer in an answer is text",
+        ("qwen3", None, None),
+        &["<think>a</think>b </think> c"],
+        (Some("a"), Some("b </think> c")),
+    ),
+    (
+        "a mention of a tool marker is no call",
+        ("qwen3.5", None, None),
+        &["use <tool_call> now", "</think>b"],
+        (Some("use <tool_call> now"), Some("b")),
+    ),
+    (
+        "an opener that the prompt has already goes once",
+        ("deepseek-r1", None, None),
+        &["<think>\na<think>b", "</think>c"],
+        (Some("a<think>b"), Some("c")),
+    ),
+    (
+        "no tail and thinking off",
+        ("deepseek-r1", None, Some(false)),
+        &["\nAnswer"],
+        (None, Some("Answer")),
+    ),
+    (
+        "a block that should not be is split all the same",
+        ("qwen3", Some("<think>\n\n</think>\n\n"), Some(false)),
+        &["<think>a</think>\nb"],
+        (Some("a"), Some("b")),
+    ),
+    (
+        "wrappers go",
+        ("hunyuan-a13b", None, None),
+        &["<think>\na\n</think>\n<answer>\nb\n\nc\n</answer>"],
+        (Some("a"), Some("b\n\nc")),
+    ),
+    (
+        "wrappers go",
+        ("cohere_command3", None, None),
+        &["a<|END_THINKING|><|START_TEXT|>b<|END_TEXT|>"],
+        (Some("a"), Some("b")),
+    ),
+    (
+        "wrappers go",
+        ("kimi-k3", None, None),
+        &[
+            "<|open|>think<|sep|>a<|close|>think<|sep|><|open|>response<|sep|>b<|close|>response<|sep|>",
+        ],
+        (Some("a"), Some("b")),
+    ),
+    (
+        "the head of a message was in the prompt",
+        (
+            "gpt-oss",
+            Some("<|start|>assistant<|channel|>final<|message|>"),
+            None,
+        ),
+        &["b", "<|return|>"],
+        (None, Some("b")),
+    ),
+    (
+        "a recipient may stand before the channel",
+        ("gpt-oss", None, None),
+        &[" to=functions.a<|channel|>commentary<|message|>{}<|call|>"],
+        (
+            None,
+            Some(" to=functions.a<|channel|>commentary<|message|>{}<|call|>"),
+        ),
+    ),
+    (
+        "text without channels is an answer",
+        ("gpt-oss", None, None),
+        &["plain to read"],
+        (None, Some("plain to read")),
+    ),
+];
