@@ -62,6 +62,34 @@ pub enum Command {
     /// Check, compare and try routing policies, with no gateway running.
     #[command(subcommand)]
     Policy(PolicyCommand),
+    /// Say what a family's markers make of a stream: what is reasoning in it and what is the answer.
+    ///
+    /// Reads from standard input one JSON array of strings a line, the deltas of a stream, and prints one JSON object a line:
+    /// `reasoning` and `content` (null where there is none) and `finish`, which is `stop`: deltas do not say why they ended.
+    Split(Split),
+}
+
+/// The options of `split`.
+#[derive(Clone, Debug, Args)]
+pub struct Split {
+    /// The family of the model, such as qwen3; an unknown one is answered with all names.
+    #[arg(long, value_name = "NAME")]
+    pub family: String,
+    /// What the chat template wrote at the end of the prompt; it decides whether the stream begins inside reasoning.
+    #[arg(long, value_name = "TEXT")]
+    pub prompt_tail: Option<String>,
+    /// Whether thinking was on [default: as the family does where nobody says].
+    #[arg(long, value_enum)]
+    pub thinking: Option<Thinking>,
+}
+
+/// Whether a request thinks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Thinking {
+    /// It does.
+    On,
+    /// It does not.
+    Off,
 }
 
 /// What to do with policy files.

@@ -11,6 +11,7 @@ pub mod metrics;
 pub mod policy;
 pub mod reply;
 pub mod serve;
+pub mod split_cli;
 pub mod stack;
 pub mod state;
 pub mod up;

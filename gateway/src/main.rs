@@ -63,6 +63,11 @@ fn run(cli: Cli) -> Result<(), AnyError> {
             Command::Check { config } => check(&config),
             Command::Up(options) => Ok(up::run(options, asked_to_stop()?).await?),
             Command::Policy(command) => print(&gateway::policy::run(command)?),
+            Command::Split(options) => Ok(gateway::split_cli::run(
+                &options,
+                std::io::stdin().lock(),
+                std::io::stdout().lock(),
+            )?),
         }
     })
 }

@@ -3,12 +3,14 @@
 
 pub mod chunk;
 pub mod error;
+pub mod families;
 mod json;
 pub mod limits;
 pub mod reply;
 pub mod role;
 pub mod scan;
 pub mod splice;
+pub mod split;
 pub mod sse;
 pub mod tally;
 pub mod usage;

@@ -1,0 +1,75 @@
+//! Families of models: how each marks its reasoning in plain text. The rows are data, in `families.toml`.
+
+mod pick;
+mod read;
+
+pub use read::{Family, FamilyError, Grammar, MARKER_BYTES_MAX, Opener, Tags};
+
+/// The rows that come with this crate.
+const BUILT_IN: &str = include_str!("../../families.toml");
+
+/// A sound table of families.
+#[derive(Clone, Debug)]
+pub struct Families {
+    rows: Vec<Family>,
+}
+
+impl Families {
+    /// The families that come with this crate.
+    ///
+    /// # Errors
+    /// Every problem of the file, which a test keeps free of them.
+    pub fn built_in() -> Result<Self, FamilyError> {
+        Self::parse(BUILT_IN)
+    }
+
+    /// The families of a file that looks like `families.toml`.
+    ///
+    /// # Errors
+    /// Every problem of the file.
+    pub fn parse(text: &str) -> Result<Self, FamilyError> {
+        let rows = read::read(text)?;
+        Ok(Self { rows })
+    }
+
+    /// All families, in the file's order.
+    #[must_use]
+    pub fn rows(&self) -> &[Family] {
+        &self.rows
+    }
+
+    /// The family of this name or alias; small and capital letters are equal, and so are `-`, `_` and no sign.
+    ///
+    /// # Errors
+    /// Where there is none: the names that there are.
+    pub fn named(&self, name: &str) -> Result<&Family, FamilyError> {
+        let wanted = plain(name);
+        let found = self
+            .rows
+            .iter()
+            .find(|family| family.names().any(|name| plain(name) == wanted));
+        found.ok_or_else(|| {
+            let names: Vec<&str> = self.rows.iter().map(|family| &*family.name).collect();
+            FamilyError::new(format!(
+                "family `{name}`: unknown; name one of {}",
+                names.join(", ")
+            ))
+        })
+    }
+
+    /// The family whose pattern fits the whole of this model's name, owner left out. Among several the one with the most text of its own;
+    /// none where two are equal: a guess would put answers into the wrong field.
+    #[must_use]
+    pub fn of_model(&self, model: &str) -> Option<&Family> {
+        pick::best(&self.rows, model)
+    }
+}
+
+/// A name without what spellings differ in.
+fn plain(name: &str) -> String {
+    let kept = name.chars().filter(|letter| !matches!(letter, '-' | '_'));
+    kept.flat_map(char::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests;

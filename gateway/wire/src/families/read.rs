@@ -1,0 +1,183 @@
+//! The rows of a families file, checked.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::plain;
+
+/// The longest marker, in bytes: a splitter holds back at most this much text.
+pub const MARKER_BYTES_MAX: usize = 64;
+
+/// What is wrong with a families file or a name, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FamilyError(String);
+
+impl FamilyError {
+    pub(super) const fn new(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl fmt::Display for FamilyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for FamilyError {}
+
+/// One family of models.
+#[derive(Clone, Debug)]
+pub struct Family {
+    /// Its first name.
+    pub name: String,
+    pub(super) aliases: Vec<String>,
+    pub(super) models: Vec<String>,
+    /// How its reasoning is marked.
+    pub grammar: Grammar,
+}
+
+impl Family {
+    /// The name and the aliases.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&*self.name).chain(self.aliases.iter().map(|alias| &**alias))
+    }
+}
+
+/// How reasoning is marked in the text.
+#[derive(Clone, Debug)]
+pub enum Grammar {
+    /// It is not: all text is the answer.
+    None,
+    /// Between an opener and a closer.
+    Tags(Arc<Tags>),
+    /// By the channel of each message, as gpt-oss writes them.
+    Channels,
+}
+
+/// The markers of a family that writes reasoning between an opener and a closer.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tags {
+    /// What opens reasoning.
+    pub open: Vec<String>,
+    /// What closes it.
+    pub close: Vec<String>,
+    /// Who writes the opener where thinking is on.
+    pub opener: Opener,
+    /// Whether the family thinks where nobody says.
+    pub thinking: bool,
+    /// What begins a tool call, and so ends reasoning without a closer.
+    #[serde(default)]
+    pub tools: Vec<String>,
+    /// Whether a second opener in one answer opens reasoning again; otherwise it is text.
+    #[serde(default)]
+    pub reopen: bool,
+    /// What the answer may be wrapped in: pairs of what comes before it and after it.
+    #[serde(default)]
+    pub answer: Vec<[String; 2]>,
+}
+
+impl Tags {
+    pub(crate) fn markers(&self) -> impl Iterator<Item = &str> {
+        let plain = self.open.iter().chain(&self.close).chain(&self.tools);
+        plain
+            .chain(self.answer.iter().flatten())
+            .map(|marker| &**marker)
+    }
+}
+
+/// Who writes the opener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Opener {
+    /// The chat template, at the end of the prompt: the output begins inside reasoning.
+    Template,
+    /// The model, in its output.
+    Model,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    family: Vec<Row>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    name: String,
+    #[serde(default)]
+    aliases: Vec<String>,
+    #[serde(default)]
+    models: Vec<String>,
+    style: Option<Style>,
+    tags: Option<Tags>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Style {
+    None,
+    Channels,
+}
+
+pub(super) fn read(text: &str) -> Result<Vec<Family>, FamilyError> {
+    let file: File = toml::from_str(text).map_err(|error| FamilyError::new(error.to_string()))?;
+    let mut problems = Vec::new();
+    let mut taken = BTreeSet::new();
+    let mut rows = Vec::new();
+    for row in file.family {
+        for name in std::iter::once(&row.name).chain(&row.aliases) {
+            if !taken.insert(plain(name)) {
+                problems.push(format!("`{}`: the name `{name}` is taken", row.name));
+            }
+        }
+        rows.extend(family(row, &mut problems));
+    }
+    if problems.is_empty() {
+        Ok(rows)
+    } else {
+        Err(FamilyError::new(problems.join("\n")))
+    }
+}
+
+fn family(row: Row, problems: &mut Vec<String>) -> Option<Family> {
+    let name = row.name;
+    let grammar = match (row.style, row.tags) {
+        (Some(Style::None), None) => Grammar::None,
+        (Some(Style::Channels), None) => Grammar::Channels,
+        (None, Some(tags)) => {
+            check_tags(&name, &tags, problems);
+            Grammar::Tags(Arc::new(tags))
+        }
+        _ => {
+            problems.push(format!(
+                "`{name}`: give either `tags` or `style` (`none`, `channels`)"
+            ));
+            return None;
+        }
+    };
+    Some(Family {
+        name,
+        aliases: row.aliases,
+        models: row.models,
+        grammar,
+    })
+}
+
+fn check_tags(name: &str, tags: &Tags, problems: &mut Vec<String>) {
+    if tags.open.is_empty() || tags.close.is_empty() {
+        problems.push(format!("`{name}`: needs an `open` and a `close`"));
+    }
+    for marker in tags.markers() {
+        if marker.is_empty() || marker.len() > MARKER_BYTES_MAX || marker.starts_with('\n') {
+            problems.push(format!(
+                "`{name}`: marker {marker:?}: needs 1 to {MARKER_BYTES_MAX} bytes and no newline at its beginning"
+            ));
+        }
+    }
+}
