@@ -78,11 +78,13 @@ impl Try {
 
 impl Drop for Try {
     fn drop(&mut self) {
-        let gate = self.replica.gate();
-        let was_open = gate.is_open();
-        gate.with(|breaker, now| breaker.end(self.went, self.trial, now));
+        let opened = self.replica.gate().with(|breaker, now| {
+            let was_open = breaker.is_open();
+            breaker.end(self.went, self.trial, now);
+            (was_open, breaker.is_open())
+        });
         let name = &**self.replica.name();
-        match (was_open, gate.is_open()) {
+        match opened {
             (false, true) => tracing::warn!(
                 replica = name,
                 "replica is ready by its probes but fails requests: it gets one at a time, now and then"
