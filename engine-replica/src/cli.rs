@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 
 /// Serves one language model over an OpenAI-compatible HTTP interface, with a prefix cache that tells the truth.
 #[derive(Debug, Parser)]
@@ -124,8 +124,9 @@ pub struct EngineArgs {
     /// A GGUF file (any shard of a split one) or a Hugging Face folder
     #[arg(long, value_name = "PATH", help_heading = "Model")]
     pub model: PathBuf,
-    /// What computes: `auto` takes the fastest there is, `reference` is scalar and slow, for comparison
-    #[arg(long, value_enum, default_value_t = Device::Auto, help_heading = "Model")]
+    /// What computes: `cpu`, `cuda` or `cuda:N` (NVIDIA GPU N, the first is 0), `reference` (scalar and slow, for
+    /// comparison), or `auto`: the first GPU where a driver and NVRTC are found, else the CPU, and the start says why
+    #[arg(long, value_name = "DEVICE", default_value_t = Device::Auto, help_heading = "Model")]
     pub device: Device,
     /// Threads that compute; by default one a core
     #[arg(long, value_name = "N", value_parser = at_least_one(), help_heading = "Model")]
@@ -155,14 +156,46 @@ fn at_least_one() -> clap::builder::RangedI64ValueParser<u32> {
 }
 
 /// What computes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Device {
     /// The fastest that this machine has.
     Auto,
     /// SIMD and threads.
     Cpu,
+    /// The NVIDIA GPU of this number.
+    Cuda(u32),
     /// Scalar and slow.
     Reference,
+}
+
+impl std::str::FromStr for Device {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "auto" => Ok(Device::Auto),
+            "cpu" => Ok(Device::Cpu),
+            "cuda" => Ok(Device::Cuda(0)),
+            "reference" => Ok(Device::Reference),
+            _ => {
+                let number = text.strip_prefix("cuda:").and_then(|n| n.parse().ok());
+                number
+                    .map(Device::Cuda)
+                    .ok_or("expected auto, cpu, cuda, cuda:N (a GPU's number from 0) or reference")
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Device::Auto => f.write_str("auto"),
+            Device::Cpu => f.write_str("cpu"),
+            Device::Cuda(number) => write!(f, "cuda:{number}"),
+            Device::Reference => f.write_str("reference"),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -199,8 +232,20 @@ mod tests {
         check("engine-replica serve", Err("--model <PATH>"));
         check(
             "engine-replica serve --model m --device gpu",
-            Err("[possible values: auto, cpu, reference]"),
+            Err("expected auto, cpu, cuda, cuda:N (a GPU's number from 0) or reference"),
         );
+        for device in ["auto", "cpu", "cuda", "cuda:3"] {
+            check(
+                &format!("engine-replica serve --model m --device {device}"),
+                Ok(()),
+            );
+        }
+        for device in ["cuda:", "cuda:-1", "cuda:x", "cuda:4294967296"] {
+            check(
+                &format!("engine-replica serve --model m --device {device}"),
+                Err("expected auto"),
+            );
+        }
         check(
             "engine-replica serve --model m --max-running 0",
             Err("0 is not in 1..="),

@@ -13,6 +13,7 @@
 //! (`numeric::fold_lanes`).
 
 pub mod cpu;
+pub mod cuda;
 mod dequant;
 mod host;
 pub mod numeric;

@@ -54,12 +54,13 @@ pub fn load(
     capacity: Capacity,
 ) -> Result<Box<dyn StepModel>, ModelError> {
     match choice {
-        BackendChoice::Reference => on(Reference, config, tensors, capacity),
-        BackendChoice::Cpu { threads } => on(Cpu::new(threads), config, tensors, capacity),
+        BackendChoice::Reference => load_on(Reference, config, tensors, capacity),
+        BackendChoice::Cpu { threads } => load_on(Cpu::new(threads), config, tensors, capacity),
     }
 }
 
-fn on<B: Backend>(
+/// Checks and packs a checkpoint's tensors for a backend that is open already.
+pub fn load_on<B: Backend>(
     mut backend: B,
     config: &ModelConfig,
     tensors: &dyn TensorSource,

@@ -5,17 +5,20 @@ use std::sync::Arc;
 use replica_core::BLOCK_TOKENS;
 
 use crate::api::{Api, SamplingDefaults, Served};
+use crate::backend::cuda::CudaError;
 use crate::cli::{Device, EngineArgs, ServeArgs};
 use crate::engine::config::EngineConfig;
 use crate::engine::handle::EngineHandle;
 use crate::engine::thread::EngineThread;
 use crate::loader::{self, Checkpoint, GenerationDefaults, LoadError};
 use crate::model::config::ModelConfig;
-use crate::model::{self, BackendChoice, Capacity, ModelError};
+use crate::model::{Capacity, ModelError};
 
+mod device;
 mod room;
 mod text;
 
+use device::Compute;
 use room::Room;
 pub use room::RoomError;
 use text::ModelText;
@@ -35,6 +38,14 @@ pub enum StartError {
     /// The wishes do not fit the model.
     #[error("{0}")]
     Room(#[from] RoomError),
+    /// The GPU that was asked for cannot be used.
+    #[error("--device {device}: {why}; `--device cpu` and `--device auto` run without a GPU")]
+    Device {
+        /// As asked for.
+        device: Device,
+        /// What is missing.
+        why: CudaError,
+    },
     /// The metrics cannot be registered.
     #[error("the metrics cannot be registered: {0}")]
     Metrics(#[from] prometheus::Error),
@@ -74,7 +85,7 @@ pub fn engine(args: &EngineArgs, queue_max: usize) -> Result<Started, StartError
         generation,
     } = loader::open(&args.model)?;
     let room = Room::of(&weights.config, args)?;
-    let (choice, device) = backend(args);
+    let compute = Compute::choose(args)?;
     let max_running = args.max_running as usize;
     let step_tokens = args.step_tokens as usize;
     // Every running request may decode one token in a step, whatever the budget of a step is.
@@ -82,9 +93,10 @@ pub fn engine(args: &EngineArgs, queue_max: usize) -> Result<Started, StartError
         rows_max: step_tokens.max(max_running),
         kv_blocks: room.kv_blocks,
     };
-    let step_model = model::load(&weights.config, &weights.tensors, choice, capacity)?;
     let text = Arc::new(ModelText::new(template, tokenizer));
-    let facts = facts(args, &name, &weights.config, &room, &device);
+    let facts = facts(args, &name, &weights.config, &room, &compute);
+    let device = compute.name.clone();
+    let step_model = compute.load(&weights, capacity)?;
     let config = EngineConfig {
         max_running,
         step_tokens,
@@ -152,32 +164,13 @@ fn defaults(of_model: &GenerationDefaults) -> SamplingDefaults {
     }
 }
 
-/// What computes, and how to say it.
-fn backend(args: &EngineArgs) -> (BackendChoice, String) {
-    let threads = args.threads.map(|threads| threads as usize);
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let count = match threads.unwrap_or(cores) {
-        1 => "1 thread".to_owned(),
-        many => format!("{many} threads"),
-    };
-    match args.device {
-        Device::Reference => (BackendChoice::Reference, "reference, 1 thread".to_owned()),
-        Device::Cpu => (BackendChoice::Cpu { threads }, format!("cpu, {count}")),
-        Device::Auto => (BackendChoice::Cpu { threads }, format!("cpu, {count}")),
-    }
-}
-
 fn facts(
     args: &EngineArgs,
     name: &str,
     config: &ModelConfig,
     room: &Room,
-    device: &str,
+    compute: &Compute,
 ) -> Vec<String> {
-    let why = match args.device {
-        Device::Auto => "auto: the fastest that this build has",
-        Device::Cpu | Device::Reference => "as asked for",
-    };
     let cache = if args.no_prefix_cache {
         "off: for measurements only"
     } else {
@@ -198,7 +191,7 @@ fn facts(
             "context    {} tokens ({})",
             room.context_max, room.context_why
         ),
-        format!("device     {device} ({why})"),
+        format!("device     {} ({})", compute.name, compute.why),
         format!(
             "kv cache   {} tokens in {} blocks of {BLOCK_TOKENS}, {} MiB; prefix cache {cache}",
             room.kv_blocks * BLOCK_TOKENS,

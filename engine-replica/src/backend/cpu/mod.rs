@@ -16,7 +16,7 @@ mod tile;
 mod tiles;
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use std::ops::Range;
 

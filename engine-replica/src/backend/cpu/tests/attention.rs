@@ -4,11 +4,11 @@ use super::*;
 use replica_core::BLOCK_TOKENS;
 
 /// A prefill in chunks of two sequences, side by side, over blocks in a shuffled order.
-struct Attention {
-    shape: HeadShape,
+pub(in crate::backend) struct Attention {
+    pub(in crate::backend) shape: HeadShape,
     /// Rows of each sequence in each step.
-    chunks: Vec<[usize; 2]>,
-    seed: u64,
+    pub(in crate::backend) chunks: Vec<[usize; 2]>,
+    pub(in crate::backend) seed: u64,
 }
 
 impl Case for Attention {
@@ -102,52 +102,54 @@ fn attention_equals_the_reference_for_any_heads_and_chunks() {
     }
 }
 
+/// A block that is written full of NaN first, then its first positions with numbers.
+pub(in crate::backend) struct Stale(pub(in crate::backend) HeadShape);
+
+impl Case for Stale {
+    fn run<B: Backend>(&self, b: &mut B) -> Vec<f32> {
+        let heads = self.0;
+        let mut pool = b
+            .new_kv_pool(KvShape {
+                layers: 1,
+                blocks: 3,
+                heads,
+            })
+            .unwrap();
+        let mut step_of = |b: &mut B, start: u32, rows: usize, value: Option<f32>| {
+            let positions: Vec<u32> = (start..start + rows as u32).collect();
+            let tokens = vec![0; rows];
+            let sequences = [StepSequence {
+                rows: 0..rows,
+                block_table: &[2, 0],
+                wants_logits: true,
+            }];
+            let batch = StepBatch {
+                tokens: &tokens,
+                positions: &positions,
+                sequences: &sequences,
+            };
+            let step = b.upload_step(&batch).unwrap();
+            let count = rows * heads.qkv_width();
+            let qkv = value.map_or_else(|| Random(6).floats(count), |v| vec![v; count]);
+            let qkv = buffer(b, rows, &qkv);
+            b.kv_write(&step, 0, &qkv, &mut pool);
+            let mut out = b.new_buffer(rows, heads.q_width()).unwrap();
+            b.attention(&step, 0, &qkv, &pool, &mut out);
+            read(b, rows, &out)
+        };
+        step_of(b, 0, 32, Some(f32::NAN));
+        let clean = step_of(b, 0, 20, None);
+        assert!(clean.iter().all(|v| v.is_finite()));
+        clean
+    }
+}
+
 #[test]
 fn attention_reads_nothing_past_a_rows_own_position() {
-    // The block is written full of NaN first, then its first positions with numbers.
     let shape = HeadShape {
         heads: 6,
         kv_heads: 2,
         head_dim: 16,
     };
-    struct Stale(HeadShape);
-    impl Case for Stale {
-        fn run<B: Backend>(&self, b: &mut B) -> Vec<f32> {
-            let heads = self.0;
-            let mut pool = b
-                .new_kv_pool(KvShape {
-                    layers: 1,
-                    blocks: 3,
-                    heads,
-                })
-                .unwrap();
-            let mut step_of = |b: &mut B, start: u32, rows: usize, value: Option<f32>| {
-                let positions: Vec<u32> = (start..start + rows as u32).collect();
-                let tokens = vec![0; rows];
-                let sequences = [StepSequence {
-                    rows: 0..rows,
-                    block_table: &[2, 0],
-                    wants_logits: true,
-                }];
-                let batch = StepBatch {
-                    tokens: &tokens,
-                    positions: &positions,
-                    sequences: &sequences,
-                };
-                let step = b.upload_step(&batch).unwrap();
-                let count = rows * heads.qkv_width();
-                let qkv = value.map_or_else(|| Random(6).floats(count), |v| vec![v; count]);
-                let qkv = buffer(b, rows, &qkv);
-                b.kv_write(&step, 0, &qkv, &mut pool);
-                let mut out = b.new_buffer(rows, heads.q_width()).unwrap();
-                b.attention(&step, 0, &qkv, &pool, &mut out);
-                read(b, rows, &out)
-            };
-            step_of(b, 0, 32, Some(f32::NAN));
-            let clean = step_of(b, 0, 20, None);
-            assert!(clean.iter().all(|v| v.is_finite()));
-            clean
-        }
-    }
     check(&Stale(shape), "after NaN");
 }

@@ -3,10 +3,10 @@
 use super::*;
 use crate::loader::tensor::QUANT_BLOCK;
 
-struct Matmul {
-    parts: Vec<Tensor>,
-    rows: usize,
-    x: Vec<f32>,
+pub(in crate::backend) struct Matmul {
+    pub(in crate::backend) parts: Vec<Tensor>,
+    pub(in crate::backend) rows: usize,
+    pub(in crate::backend) x: Vec<f32>,
 }
 
 impl Case for Matmul {

@@ -7,8 +7,8 @@ use crate::engine::step::StepSequence;
 use crate::loader::tensor::DType;
 use crate::model::config::RopeStyle;
 
-mod attention;
-mod matmul;
+pub(in crate::backend) mod attention;
+pub(in crate::backend) mod matmul;
 
 /// A CPU backend for each instruction set here, and several thread counts.
 fn backends() -> impl Iterator<Item = (String, Cpu)> {
@@ -23,7 +23,7 @@ fn backends() -> impl Iterator<Item = (String, Cpu)> {
 }
 
 /// Some computation whose result is read back.
-trait Case {
+pub(in crate::backend) trait Case {
     fn run<B: Backend>(&self, backend: &mut B) -> Vec<f32>;
 }
 
@@ -37,7 +37,7 @@ fn check(case: &impl Case, what: &str) {
 }
 
 /// A buffer (rows, width) with these values.
-fn buffer<B: Backend>(b: &mut B, rows: usize, values: &[f32]) -> B::Buffer {
+pub(in crate::backend) fn buffer<B: Backend>(b: &mut B, rows: usize, values: &[f32]) -> B::Buffer {
     let width = values.len() / rows;
     // Rows are looked up in a table of the values: activations have no other way in.
     let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
@@ -65,23 +65,23 @@ fn buffer<B: Backend>(b: &mut B, rows: usize, values: &[f32]) -> B::Buffer {
     buffer
 }
 
-fn read<B: Backend>(b: &mut B, rows: usize, buffer: &B::Buffer) -> Vec<f32> {
+pub(in crate::backend) fn read<B: Backend>(b: &mut B, rows: usize, buffer: &B::Buffer) -> Vec<f32> {
     let mut values = Vec::new();
     b.read_back(rows, buffer, &mut values).unwrap();
     values
 }
 
 /// One row-wise operation over random rows.
-struct RowWise {
-    rows: usize,
-    width: usize,
-    values: Vec<f32>,
-    weight: Vec<f32>,
-    op: RowOp,
+pub(in crate::backend) struct RowWise {
+    pub(in crate::backend) rows: usize,
+    pub(in crate::backend) width: usize,
+    pub(in crate::backend) values: Vec<f32>,
+    pub(in crate::backend) weight: Vec<f32>,
+    pub(in crate::backend) op: RowOp,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum RowOp {
+pub(in crate::backend) enum RowOp {
     RmsNorm,
     Add,
     SiluMul,
@@ -131,23 +131,29 @@ impl Case for RowWise {
 
 #[track_caller]
 fn check_rows(rows: usize, width: usize, weights: usize, op: RowOp) {
-    let mut random = Random(rows as u64 * 1_000 + width as u64);
-    let mut values = random.floats(rows * width);
-    // Large numbers reach the clamps of exp; one infinity and one NaN stay in their row.
-    values.iter_mut().step_by(5).for_each(|v| *v *= 200.0);
-    values[0] = f32::INFINITY;
-    values[rows * width / 2] = f32::NAN;
-    let weight = random.floats(weights);
     check(
-        &RowWise {
+        &RowWise::random(rows, width, weights, op),
+        &format!("{op:?} ({rows}, {width})"),
+    );
+}
+
+impl RowWise {
+    pub(in crate::backend) fn random(rows: usize, width: usize, weights: usize, op: RowOp) -> Self {
+        let mut random = Random(rows as u64 * 1_000 + width as u64);
+        let mut values = random.floats(rows * width);
+        // Large numbers reach the clamps of exp; one infinity and one NaN stay in their row.
+        values.iter_mut().step_by(5).for_each(|v| *v *= 200.0);
+        values[0] = f32::INFINITY;
+        values[rows * width / 2] = f32::NAN;
+        let weight = random.floats(weights);
+        Self {
             rows,
             width,
             values,
             weight,
             op,
-        },
-        &format!("{op:?} ({rows}, {width})"),
-    );
+        }
+    }
 }
 
 #[test]
@@ -175,24 +181,30 @@ fn row_operations_equal_the_reference() {
     }
 }
 
+/// Rows of a table.
+pub(in crate::backend) struct Embed(
+    pub(in crate::backend) Tensor,
+    pub(in crate::backend) Vec<u32>,
+);
+
+impl Case for Embed {
+    fn run<B: Backend>(&self, b: &mut B) -> Vec<f32> {
+        let table = b.upload_matrix(&[self.0.view()]).unwrap();
+        let positions = vec![0; self.1.len()];
+        let batch = StepBatch {
+            tokens: &self.1,
+            positions: &positions,
+            sequences: &[],
+        };
+        let step = b.upload_step(&batch).unwrap();
+        let mut out = b.new_buffer(self.1.len(), self.0.cols).unwrap();
+        b.embed(&table, &step, &mut out);
+        read(b, self.1.len(), &out)
+    }
+}
+
 #[test]
 fn embedding_reads_every_type_exactly() {
-    struct Embed(Tensor, Vec<u32>);
-    impl Case for Embed {
-        fn run<B: Backend>(&self, b: &mut B) -> Vec<f32> {
-            let table = b.upload_matrix(&[self.0.view()]).unwrap();
-            let positions = vec![0; self.1.len()];
-            let batch = StepBatch {
-                tokens: &self.1,
-                positions: &positions,
-                sequences: &[],
-            };
-            let step = b.upload_step(&batch).unwrap();
-            let mut out = b.new_buffer(self.1.len(), self.0.cols).unwrap();
-            b.embed(&table, &step, &mut out);
-            read(b, self.1.len(), &out)
-        }
-    }
     let mut random = Random(5);
     for dtype in DTYPES {
         let tokens = vec![0, 36, 16, 15, 36, 7];
