@@ -37,7 +37,7 @@ test: check ## everything: lints, unit, property, golden and system tests (fetch
 	python3 -m unittest discover -q -s tests/load
 	python3 -m unittest discover -q -s tests/load/engine_bench
 	PYTHONDONTWRITEBYTECODE=1 python3 -m unittest discover -q -s engine-replica/models/training
-	export PINION_TEST_MODEL="$$(deploy/scripts/fetch-smollm2.sh)" PINION_TEST_PYTHON="$$(tests/clients/setup.sh)"; \
+	export PINION_TEST_MODEL="$$(deploy/scripts/fetch-smollm2.sh)" PINION_TEST_PYTHON="$$(tests/clients/setup.sh)" PINION_TEST_NVRTC="$$(engine-replica/tests/cuda/nvrtc.sh)"; \
 	if cargo nextest --version >/dev/null 2>&1; then \
 		cargo test --profile $(PROFILE) --locked --workspace --doc; \
 		cargo nextest run --cargo-profile $(PROFILE) --locked --workspace; \

@@ -29,6 +29,7 @@ const OURS: &[&str] = &[
     "replica-core",
     "gateway",
     "engine-replica",
+    "cuda-sim",
     "system-tests",
     "qualify",
 ];

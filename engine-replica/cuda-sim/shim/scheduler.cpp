@@ -50,7 +50,7 @@ cuh_switch:
 .size cuh_switch,.-cuh_switch
 )");
 
-static const size_t STACK_BYTES = 64 << 10;
+static const size_t STACK_BYTES = 32 << 10;
 static const unsigned THREADS_MAX = 1024, SHARED_BYTES_MAX = 232448;
 enum { KIND_SYNCWARP, KIND_SHUFFLE };
 enum Request { R_NONE, R_BARRIER, R_COLLECTIVE, R_SHARED, R_DONE };

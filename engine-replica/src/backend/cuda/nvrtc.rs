@@ -80,7 +80,8 @@ impl Nvrtc {
         })
     }
 
-    fn load(path: &Path, driver: i32) -> Result<Self, String> {
+    /// The library at `path`, if a driver of this major version takes what it makes.
+    pub(super) fn load(path: &Path, driver: i32) -> Result<Self, String> {
         let mut libraries = Vec::new();
         // A library given by its path does not find the other half of itself unless that is loaded already.
         for builtins in builtins_beside(path) {

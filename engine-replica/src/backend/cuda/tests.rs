@@ -13,41 +13,24 @@ use crate::engine::step::StepSequence;
 use crate::loader::tensor::QUANT_BLOCK;
 use cuda_sim::{Order, Run, Variant};
 
+mod compiled;
 mod planted;
 
-/// What every case runs under.
-const RUNS: [Run<'static>; 6] = [
-    Run {
-        variant: Variant::Address,
-        order: Order::Random(1),
-        bug: None,
-    },
-    Run {
-        variant: Variant::Thread,
-        order: Order::Forward,
-        bug: None,
-    },
-    Run {
-        variant: Variant::Plain,
-        order: Order::Forward,
-        bug: None,
-    },
-    Run {
-        variant: Variant::Plain,
-        order: Order::Reverse,
-        bug: None,
-    },
-    Run {
-        variant: Variant::Plain,
-        order: Order::Random(2),
-        bug: None,
-    },
-    Run {
-        variant: Variant::Plain,
-        order: Order::Random(3),
-        bug: None,
-    },
+/// What every case runs under. ThreadSanitizer makes memory of its own for each thread of a block, so it sees the small cases alone.
+const RUNS: [Run<'static>; 4] = [
+    run(Variant::Address, Order::Random(1)),
+    run(Variant::Plain, Order::Forward),
+    run(Variant::Plain, Order::Reverse),
+    run(Variant::Plain, Order::Random(2)),
 ];
+
+const fn run(variant: Variant, order: Order) -> Run<'static> {
+    Run {
+        variant,
+        order,
+        bug: None,
+    }
+}
 
 /// The whole name of a test of this file.
 fn whole(test: &str) -> String {
@@ -59,6 +42,11 @@ fn whole(test: &str) -> String {
 /// Runs `cases` on a real GPU, or in processes of their own on the simulated one; `test` is the calling test's name.
 #[track_caller]
 fn on_gpu(test: &str, cases: impl FnOnce(&mut Cuda)) {
+    on_gpu_under(&RUNS, test, cases);
+}
+
+#[track_caller]
+fn on_gpu_under(runs: &[Run<'_>], test: &str, cases: impl FnOnce(&mut Cuda)) {
     if cuda_sim::inside() || std::env::var_os("PINION_TEST_GPU").is_some() {
         return cases(&mut Cuda::open(0).unwrap());
     }
@@ -67,7 +55,7 @@ fn on_gpu(test: &str, cases: impl FnOnce(&mut Cuda)) {
         return;
     }
     let cache = tempfile::tempdir().unwrap();
-    for run in RUNS {
+    for run in runs {
         let outcome = run.test(&whole(test), cache.path()).unwrap();
         assert!(outcome.passed, "{run:?}:\n{}", outcome.text);
     }
