@@ -72,6 +72,7 @@ struct Thread {
   int line;
   const void *key;
   const char *waits;
+  unsigned barriers;
 };
 struct Collective {
   u32 mask, arrived;
@@ -93,7 +94,7 @@ cuh_dim3 cuh_block_dim, cuh_grid_dim;
 EXPORT int cuh_planted;
 int cuh_planted;
 
-static char barrier_hb, launch_hb, done_hb, warp_hb[32];
+static char barrier_hb[2], launch_hb, done_hb, warp_hb[32];
 static std::mutex launch_lock;
 static std::string error;
 static bool aborted;
@@ -181,9 +182,11 @@ static void entry() {
 
 EXPORT void cuh_syncthreads(const char *file, int line) {
   Thread *me = current;
-  if (__tsan_release) __tsan_release(&barrier_hb);
+  // Two in turn: a thread that has come to the next barrier already has told nothing to those that leave this one.
+  char *hb = &barrier_hb[me->barriers++ & 1];
+  if (__tsan_release) __tsan_release(hb);
   ask(me, R_BARRIER, file, line);
-  if (__tsan_acquire) __tsan_acquire(&barrier_hb);
+  if (__tsan_acquire) __tsan_acquire(hb);
 }
 EXPORT void cuh_collective(u32 mask, int kind, const void *in, size_t n, void *out, const char *file, int line) {
   Thread *me = current;
