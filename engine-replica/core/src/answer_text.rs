@@ -6,7 +6,7 @@
 //! One newline after the opening mark and the newlines right round the closing one belong to the format and to neither
 //! part. Stop strings are looked for in the content alone: a line break that ends an answer must not end the thought.
 
-use crate::text_stream::{TextStream, TokenText};
+use crate::text_stream::{TextDelta, TextStream, TokenText};
 
 /// The tokens round a block of reasoning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,11 +21,13 @@ impl ThinkTokens {
     /// How an answer to `prompt` begins. Only what the template wrote after the last special token counts: a client may
     /// write a mark in a message, but no special token.
     pub fn after(self, prompt: &[u32], vocabulary: &dyn TokenText) -> Thinking {
+        let is_mark = |token: u32| token == self.open || token == self.close;
         let last = prompt
             .iter()
             .rev()
-            .take_while(|&&token| !vocabulary.is_special(token))
-            .find(|&&token| token == self.open || token == self.close);
+            // Some vocabularies have the marks themselves for special tokens.
+            .take_while(|&&token| is_mark(token) || !vocabulary.is_special(token))
+            .find(|&&token| is_mark(token));
         Thinking {
             tokens: self,
             opened: last == Some(&self.open),
@@ -42,15 +44,34 @@ pub struct Thinking {
     pub opened: bool,
 }
 
-/// Text that may be sent now; either part may be empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AnswerDelta {
-    /// Comes before `content`.
-    pub reasoning: String,
+/// What a piece of an answer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnswerPart {
+    /// What the model thinks before it answers; its marks are counted here.
+    Reasoning,
     /// The answer itself.
-    pub content: String,
-    /// A stop string has come: `content` ends before it, and nothing follows.
+    Content,
+}
+
+/// Text that may be sent now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnswerDelta {
+    /// Which part the token and its text belong to; never `Reasoning` again once it was `Content`.
+    pub part: AnswerPart,
+    /// May be empty.
+    pub text: String,
+    /// A stop string has come: the content ends before it, and nothing follows.
     pub stopped: bool,
+}
+
+impl AnswerDelta {
+    fn reasoning(text: String) -> Self {
+        Self {
+            part: AnswerPart::Reasoning,
+            text,
+            stopped: false,
+        }
+    }
 }
 
 /// Where in the answer the next token falls.
@@ -103,14 +124,11 @@ impl AnswerText {
         match self.part {
             Part::Start if is(|tokens| tokens.open) => {
                 self.part = Part::Reasoning;
-                return AnswerDelta::default();
+                return AnswerDelta::reasoning(String::new());
             }
             Part::Reasoning if is(|tokens| tokens.close) => {
                 self.part = Part::Closed;
-                return AnswerDelta {
-                    reasoning: self.reasoning.finish().text,
-                    ..AnswerDelta::default()
-                };
+                return AnswerDelta::reasoning(self.reasoning.finish().text);
             }
             Part::Start => self.part = Part::Content,
             Part::Reasoning => self.reasoning_tokens += 1,
@@ -122,10 +140,7 @@ impl AnswerText {
             vocabulary.bytes(token)
         };
         if self.part == Part::Reasoning {
-            AnswerDelta {
-                reasoning: self.reason(bytes),
-                ..AnswerDelta::default()
-            }
+            AnswerDelta::reasoning(self.reason(bytes))
         } else {
             self.tell(bytes)
         }
@@ -133,17 +148,17 @@ impl AnswerText {
 
     /// Ends the answer: what was held back comes out.
     pub fn finish(&mut self) -> AnswerDelta {
-        let mut reasoning = String::new();
         if self.part == Part::Reasoning {
-            reasoning = self.reasoning.finish().text;
-            reasoning.extend(std::iter::repeat_n('\n', self.newlines_held));
+            let mut text = self.reasoning.finish().text;
+            text.extend(std::iter::repeat_n('\n', self.newlines_held));
             self.newlines_held = 0;
+            return AnswerDelta::reasoning(text);
         }
-        let content = self.content.finish();
+        let TextDelta { text, stopped } = self.content.finish();
         AnswerDelta {
-            reasoning,
-            content: content.text,
-            stopped: content.stopped,
+            part: AnswerPart::Content,
+            text,
+            stopped,
         }
     }
 
@@ -180,11 +195,11 @@ impl AnswerText {
                 self.part = Part::Content;
             }
         }
-        let delta = self.content.push_bytes(bytes);
+        let TextDelta { text, stopped } = self.content.push_bytes(bytes);
         AnswerDelta {
-            reasoning: String::new(),
-            content: delta.text,
-            stopped: delta.stopped,
+            part: AnswerPart::Content,
+            text,
+            stopped,
         }
     }
 }

@@ -54,15 +54,22 @@ fn run(opened: bool, stops: &[&str], tokens: &[u32], vocabulary: &Bytes) -> (Str
     let stops = stops.iter().map(ToString::to_string).collect();
     let mut text = AnswerText::new(Some(thinking), stops);
     let (mut reasoning, mut content) = (String::new(), String::new());
-    let mut take = |delta: AnswerDelta| {
-        reasoning += &delta.reasoning;
-        content += &delta.content;
+    let mut told = false;
+    let mut take = |delta: AnswerDelta| match delta.part {
+        AnswerPart::Reasoning => {
+            assert!(!told, "reasoning after content");
+            reasoning += &delta.text;
+        }
+        AnswerPart::Content => {
+            told = true;
+            content += &delta.text;
+        }
     };
     for &token in tokens {
         take(text.push(token, vocabulary));
     }
     take(text.finish());
-    assert_eq!(text.finish().reasoning, "", "the end comes once");
+    assert_eq!(text.finish().text, "", "the end comes once");
     (reasoning, content, text.reasoning_tokens())
 }
 
@@ -130,8 +137,8 @@ fn a_character_cut_by_a_mark_does_not_reach_over_it() {
 fn a_model_without_marks_only_tells() {
     let mut text = AnswerText::new(None, vec![]);
     let vocabulary = Bytes::new(&[]);
-    assert_eq!(text.push(OPEN, &vocabulary).content, "<think>");
-    assert_eq!(text.push(CLOSE, &vocabulary).content, "</think>");
+    assert_eq!(text.push(OPEN, &vocabulary).text, "<think>");
+    assert_eq!(text.push(CLOSE, &vocabulary).text, "</think>");
     assert_eq!(text.reasoning_tokens(), 0);
 }
 
@@ -149,6 +156,26 @@ fn the_prompts_own_tail_says_whether_the_block_is_open() {
     opened("|user\n‹ what is it?|\n|assistant\n", false);
     opened("|assistant\n‹\na|\n|user\n›|\n|assistant\n‹\n", true);
     opened("", false);
+}
+
+#[test]
+fn marks_that_are_special_tokens_are_found_all_the_same() {
+    struct Special;
+    impl TokenText for Special {
+        fn bytes(&self, _: u32) -> &[u8] {
+            &[]
+        }
+        fn is_special(&self, token: u32) -> bool {
+            token >= OPEN
+        }
+    }
+    for (prompt, expect) in [("|a\n‹\n", true), ("|a‹b›\n", false), ("‹|a\n", false)] {
+        assert_eq!(
+            MARKS.after(&tokens(prompt), &Special).opened,
+            expect,
+            "{prompt}"
+        );
+    }
 }
 
 /// An answer as bytes and marks, and each stretch of bytes once more as pieces cut anywhere.
