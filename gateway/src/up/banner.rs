@@ -157,7 +157,21 @@ mod tests {
             "answers `1692` after 116 tokens of reasoning",
             "answers `1412` at once",
         ];
-        expect_test::expect![[r#""#]].assert_eq(&shown(
+        expect_test::expect![[r#"
+
+            2 replicas of builtin behind http://127.0.0.1:8080, ready after 1.2 s
+
+              think     curl http://127.0.0.1:8080/v1/chat/completions -H 'content-type: application/json' \
+                          -d '{"model":"abacus","messages":[{"role":"user","content":"What is 47*36?"}]}'
+                        answers `1692` after 116 tokens of reasoning
+              at once   curl http://127.0.0.1:8080/v1/chat/completions -H 'content-type: application/json' \
+                          -d '{"model":"abacus","messages":[{"role":"user","content":"What is 47*36?"}],"chat_template_kwargs":{"enable_thinking":false}}'
+                        answers `1412` at once
+                        add "stream":true, or -H 'x-session-id: me' to name the conversation
+              metrics   curl http://127.0.0.1:9090/metrics
+              state     curl http://127.0.0.1:9090/state
+              stop      Ctrl-C
+        "#]].assert_eq(&shown(
             "builtin",
             "abacus",
             &answers.map(str::to_owned),
