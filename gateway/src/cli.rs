@@ -226,11 +226,14 @@ fn not_negative(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "expected a number of at least 0".to_owned())
 }
 
+/// What `--model` says for the model inside the replica's executable, as the replica does.
+const BUILTIN: &str = "builtin";
+
 /// The options of `up`.
 #[derive(Clone, Debug, Args)]
 pub struct Up {
-    /// The model: a GGUF file or a folder of safetensors.
-    #[arg(long, value_name = "PATH")]
+    /// The model: a GGUF file or a Hugging Face folder; `builtin` is a tiny model that reasons, inside the replica's executable.
+    #[arg(long, value_name = "PATH", default_value = BUILTIN)]
     pub model: PathBuf,
     /// How many replicas.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=64))]
@@ -247,12 +250,23 @@ pub struct Up {
     /// The replica's executable [default: `engine-replica` beside this one].
     #[arg(long, value_name = "PATH")]
     pub replica_bin: Option<PathBuf>,
+    /// Ask nothing at the start; without this the built-in model is asked a sum in both lanes, and its answers are shown.
+    #[arg(long)]
+    pub no_sample: bool,
     /// Seconds between a replica's death and its new start; doubled with each death that follows, up to 30.
     #[arg(long, value_name = "SECONDS", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=30))]
     pub restart_seconds: u64,
     /// More arguments for each replica, after `--`.
     #[arg(last = true, value_name = "REPLICA ARGS")]
     pub replica_args: Vec<String>,
+}
+
+impl Up {
+    /// Whether the model is the one inside the replica's executable.
+    #[must_use]
+    pub fn is_builtin(&self) -> bool {
+        self.model.as_os_str() == BUILTIN
+    }
 }
 
 #[cfg(test)]

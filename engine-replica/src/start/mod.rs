@@ -1,4 +1,4 @@
-//! From a path and a few wishes to a running engine.
+//! From a model and a few wishes to a running engine.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::cli::{Device, EngineArgs, ServeArgs};
 use crate::engine::config::EngineConfig;
 use crate::engine::handle::EngineHandle;
 use crate::engine::thread::EngineThread;
-use crate::loader::{self, Checkpoint, GenerationDefaults, LoadError};
+use crate::loader::{Checkpoint, GenerationDefaults, LoadError, ModelSource};
 use crate::model::config::ModelConfig;
 use crate::model::{self, BackendChoice, Capacity, ModelError};
 
@@ -72,7 +72,7 @@ pub fn engine(args: &EngineArgs, queue_max: usize) -> Result<Started, StartError
         template,
         eos,
         generation,
-    } = loader::open(&args.model)?;
+    } = args.model.open()?;
     let room = Room::of(&weights.config, args)?;
     let (choice, device) = backend(args);
     let max_running = args.max_running as usize;
@@ -178,13 +178,17 @@ fn facts(
         Device::Auto => "auto: the fastest that this build has",
         Device::Cpu | Device::Reference => "as asked for",
     };
+    let from = match &args.model {
+        ModelSource::Builtin => "inside this program".to_owned(),
+        ModelSource::Path(path) => format!("from {}", path.display()),
+    };
     let cache = if args.no_prefix_cache {
         "off: for measurements only"
     } else {
         "on"
     };
     vec![
-        format!("model      {name} from {}", args.model.display()),
+        format!("model      {name} {from}"),
         format!(
             "sizes      {:?}, {} layers of width {}, {} heads on {}, {} tokens known",
             config.family,

@@ -20,7 +20,7 @@ use self::header::Header;
 use self::value::Metadata;
 use super::error::LoadError;
 use super::fingerprint::Fingerprint;
-use super::map::MappedFile;
+use super::map::ModelFile;
 use super::table::{Placement, Tensors};
 use super::{Checkpoint, GenerationDefaults, Weights, shape};
 
@@ -88,13 +88,13 @@ fn open_parts(path: &Path) -> Result<(Weights, Metadata), LoadError> {
 
 /// The files of one model with their headers; the same length, in order.
 struct Files {
-    files: Vec<MappedFile>,
+    files: Vec<ModelFile>,
     headers: Vec<Header>,
 }
 
 impl Files {
     fn open(path: &Path) -> Result<Self, LoadError> {
-        let first = MappedFile::open(path)?;
+        let first = ModelFile::open(path)?;
         let header =
             header::parse(first.bytes()).map_err(|problem| LoadError::one(path, problem))?;
         let paths = split::files(path, &header).map_err(|problem| LoadError::one(path, problem))?;
@@ -106,7 +106,7 @@ impl Files {
         }
         let (mut files, mut headers) = (Vec::new(), Vec::new());
         for (index, path) in paths.iter().enumerate() {
-            let file = MappedFile::open(path)?;
+            let file = ModelFile::open(path)?;
             let header = header::parse(file.bytes())
                 .and_then(|header| split::check(&header, index, paths.len()).map(|()| header))
                 .map_err(|problem| LoadError::one(path, problem))?;

@@ -1,4 +1,4 @@
-//! Hugging Face folders that are right and wrong, made from the tiny models of `tests/golden`.
+//! Hugging Face folders that are right and wrong, made from the tiny models of `tests/golden` and the built-in one.
 
 use std::path::{Path, PathBuf};
 
@@ -11,8 +11,12 @@ use crate::loader::{GenerationDefaults, LoadError, open, open_weights};
 use crate::model::config::{Family, RopeStyle};
 
 fn golden(name: &str) -> PathBuf {
+    let folder = match name {
+        "abacus" => "models",
+        _ => "../tests/golden",
+    };
     Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../tests/golden")
+        .join(folder)
         .join(name)
 }
 
@@ -45,8 +49,8 @@ fn problems<T>(result: Result<T, LoadError>) -> Vec<String> {
 
 #[test]
 fn the_abacus_folder_opens_whole() {
-    let model = open(&golden("abacus-prototype")).unwrap();
-    assert_eq!(model.name, "abacus-prototype");
+    let model = open(&golden("abacus")).unwrap();
+    assert_eq!(model.name, "abacus");
     let config = &model.weights.config;
     assert_eq!(
         (config.family, config.rope_style, config.tied_output),
@@ -104,7 +108,7 @@ fn the_newer_rope_parameters_are_read() {
 
 #[test]
 fn computations_that_are_not_there_are_refused_all_at_once() {
-    let folder = copy("abacus-prototype");
+    let folder = copy("abacus");
     let changes = [
         ("rope_scaling", json!({"rope_type": "yarn", "factor": 4.0})),
         ("attention_bias", json!(true)),
@@ -129,7 +133,7 @@ fn computations_that_are_not_there_are_refused_all_at_once() {
 
 #[test]
 fn harmless_settings_are_let_through() {
-    let folder = copy("abacus-prototype");
+    let folder = copy("abacus");
     // Qwen3 writes a window beside the switch that turns it off; `default` is no scaling.
     let changes = [
         ("sliding_window", json!(4096)),
@@ -141,7 +145,7 @@ fn harmless_settings_are_let_through() {
 
 #[test]
 fn another_architecture_is_refused_by_name() {
-    let folder = copy("abacus-prototype");
+    let folder = copy("abacus");
     edit(
         &folder,
         "config.json",
@@ -170,7 +174,7 @@ fn shapes_are_checked_against_the_config() {
 
 #[test]
 fn a_tied_head_that_is_not_there_is_missed() {
-    let folder = copy("abacus-prototype");
+    let folder = copy("abacus");
     edit(
         &folder,
         "config.json",
@@ -204,7 +208,7 @@ fn missing_files_are_named() {
              tokenizer_config.json",
         ),
     ] {
-        let folder = copy("abacus-prototype");
+        let folder = copy("abacus");
         std::fs::remove_file(folder.path().join(file)).unwrap();
         assert_eq!(problems(open(folder.path())), [expect], "{file}");
     }
@@ -212,7 +216,7 @@ fn missing_files_are_named() {
 
 #[test]
 fn a_template_file_wins_over_the_tokenizer_s() {
-    let folder = copy("abacus-prototype");
+    let folder = copy("abacus");
     std::fs::write(
         folder.path().join("chat_template.jinja"),
         "only {{ eos_token }}",
@@ -274,7 +278,7 @@ fn unread_types_and_wrong_sizes_are_named() {
     let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
     bytes.extend(header.as_bytes());
     bytes.extend([0; 12]);
-    let folder = copy("abacus-prototype");
+    let folder = copy("abacus");
     std::fs::write(folder.path().join("model.safetensors"), &bytes).unwrap();
     let expect = [
         "tensor `c` takes bytes 4 to 10, which does not fit its shape [2, 2] in BF16".to_owned(),
