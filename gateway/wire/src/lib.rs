@@ -7,6 +7,7 @@ pub mod families;
 mod json;
 pub mod limits;
 pub mod reply;
+pub mod reshape;
 pub mod role;
 pub mod scan;
 pub mod splice;
