@@ -5,6 +5,8 @@
 //! A top-level field that decides something (`model`, `messages`, `stream`, …, and every wanted path) may stand
 //! only once: JSON readers disagree about which of two counts, so the gateway would sooner refuse than guess.
 
+mod thinking;
+
 use std::ops::Range;
 
 use crate::json::cursor::Cursor;
@@ -12,6 +14,7 @@ use crate::json::text::RawText;
 use crate::json::{JsonPath, ScanError, ScanProblem};
 use crate::limits::{MESSAGES_MAX, WANTED_PATHS_MAX};
 use crate::role::Role;
+pub use thinking::{BudgetScan, ThinkingScan};
 
 /// What one chat request says, as far as routing needs it. All spans are byte ranges in the scanned body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,6 +37,8 @@ pub struct ChatScan {
     pub n: Option<u64>,
     /// For each wanted path, in the same order: the string that lies there. A value of another kind counts as missing.
     pub strings: Vec<Option<String>>,
+    /// What it says about thinking.
+    pub thinking: ThinkingScan,
     /// Offset of the brace that closes the request: a new field goes in front of it.
     pub close: usize,
     /// Whether the request has any field, so that a new one needs a comma in front.
@@ -133,8 +138,26 @@ impl Reader<'_> {
                 }
                 Ok(())
             }
-            None if paths != 0 => self.pick(c, paths, 1),
-            None => c.skip_value(),
+            None => {
+                let thinking = thinking::FIELDS;
+                let Some(index) = thinking.iter().position(|field| field.as_bytes() == &*name)
+                else {
+                    return match paths {
+                        0 => c.skip_value(),
+                        _ => self.pick(c, paths, 1),
+                    };
+                };
+                let (bit, field) = (FIELDS.len() + index, thinking[index]);
+                if self.seen & (1 << bit) != 0 {
+                    return Err(ScanError::new(key.offset, ScanProblem::Duplicate).in_field(field));
+                }
+                self.seen |= 1 << bit;
+                self.scan.thinking.field(c, field, key.offset - 1)?;
+                if paths != 0 {
+                    self.pick(&mut c.again(start), paths, 1)?;
+                }
+                Ok(())
+            }
         }
     }
 

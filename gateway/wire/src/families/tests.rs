@@ -74,5 +74,21 @@ fn a_wrong_file_is_refused_with_every_problem() {
     for part in ["`style`", "taken", "`open`", "newline"] {
         assert!(error.contains(part), "{part} in {error}");
     }
-    assert!(Families::parse("[[family]]\nname='a'\nstyle='none'\nswitch=1").is_err());
+    assert!(Families::parse("[[family]]\nname='a'\nstyle='none'\nmark=1").is_err());
+}
+
+#[test]
+fn a_policys_own_families_come_first() {
+    let text = "version = 1\n[[families]]\nname='house'\nmodels=['qwen3-*','m']\nswitch='think'\nstyle='channels'\n[[families]]\nname='QwQ'\nstyle='none'\n";
+    let families = Families::with_policy(text).unwrap();
+    let of = |model: &str| families.of_model(model).map(|family| &*family.name);
+    assert_eq!(
+        [of("m"), of("Qwen/Qwen3-8B"), of("QwQ-32B"), of("GLM-4.6")],
+        [Some("house"), Some("house"), None, Some("glm-4.5")]
+    );
+    assert!(matches!(families.named("qwq").unwrap().grammar, Grammar::None));
+    assert_eq!(families.named("house").unwrap().switch.member(true).as_deref(), Some("\"think\":true"));
+    let error = Families::with_policy(&text.replace("'think'", "'a b'")).unwrap_err();
+    assert!(error.to_string().contains("`house`: `switch`"), "{error}");
+    assert!(Families::with_policy(&text.replace("models", "model")).is_err());
 }

@@ -39,7 +39,7 @@ pub(super) struct Choice {
     pub(super) index: u64,
     /// `None` where all text is the answer.
     splitter: Option<Splitter>,
-    /// The replica splits by itself.
+    /// The replica has told reasoning in a field of its own.
     pub(super) engine: bool,
     pub(super) reasoning: Field,
     pub(super) content: Field,
@@ -67,7 +67,7 @@ impl Choice {
         Self {
             index,
             splitter,
-            engine: plan.engine_splits,
+            engine: false,
             reasoning: Field::default(),
             content: Field::default(),
             untold: 0,
