@@ -63,6 +63,7 @@ async fn attempt(
         placed,
         remember,
         stream,
+        reasoning,
         record,
     } = routed;
     let mut last = Failure::NoReplica;
@@ -86,7 +87,15 @@ async fn attempt(
                     keep(&known, remember, replica);
                 }
                 let reason = reason.as_str();
-                let mut reply = relay::reply(parts, body, sent, reason, stream, record);
+                let plan = reasoning.plan(replica);
+                let answer = relay::Answering {
+                    sent,
+                    reason,
+                    stream,
+                    plan,
+                    record,
+                };
+                let mut reply = relay::reply(parts, body, answer).await?;
                 if let Some(lane) = lane {
                     reply.headers_mut().insert(X_PINION_LANE, lane);
                 }

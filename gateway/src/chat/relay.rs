@@ -1,5 +1,6 @@
 //! The head of an answer: what of a replica's headers reaches the client, and what the gateway adds.
 
+use chat_wire::reshape::{Plan, Reshaper};
 use http::header::{
     CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, TE, TRAILER,
     TRANSFER_ENCODING, UPGRADE,
@@ -9,7 +10,10 @@ use http::{HeaderMap, Response, response};
 use super::events::EventRelay;
 use super::plain::PlainRelay;
 use super::route::StreamPlan;
+use super::whole;
+use crate::failure::Failure;
 use crate::layers::observe::Record;
+use crate::metrics::Outcome;
 use crate::reply::ReplyBody;
 use crate::state::sent::Sent;
 use crate::upstream::body::UpstreamBody;
@@ -53,15 +57,33 @@ pub(super) fn strip_hop_headers(headers: &mut HeaderMap) {
     }
 }
 
+/// What an answer is relayed with.
+pub(super) struct Answering {
+    pub(super) sent: Sent,
+    /// Why this replica.
+    pub(super) reason: &'static str,
+    pub(super) stream: StreamPlan,
+    /// How it is reshaped, where it is.
+    pub(super) plan: Option<Plan>,
+    pub(super) record: Arc<Record>,
+}
+
 /// The answer for the client, which drives the replica's connection as it is read.
-pub(super) fn reply(
+///
+/// # Errors
+/// A whole answer that is reshaped broke off.
+pub(super) async fn reply(
     parts: response::Parts,
     upstream: UpstreamBody,
-    sent: Sent,
-    reason: &'static str,
-    plan: StreamPlan,
-    record: Arc<Record>,
-) -> Response<ReplyBody> {
+    answering: Answering,
+) -> Result<Response<ReplyBody>, Failure> {
+    let Answering {
+        sent,
+        reason,
+        stream,
+        plan,
+        record,
+    } = answering;
     let response::Parts {
         status,
         mut headers,
@@ -74,14 +96,25 @@ pub(super) fn reply(
         headers.remove(CONTENT_LENGTH);
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         headers.insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
-        ReplyBody::events(EventRelay::new(upstream, sent, plan, record))
+        ReplyBody::events(EventRelay::new(
+            upstream,
+            sent,
+            stream,
+            plan.map(Reshaper::new),
+            record,
+        ))
+    } else if let Some(plan) = plan.filter(|_| status.is_success()) {
+        headers.remove(CONTENT_LENGTH);
+        let body = whole::reshape(upstream, sent, Reshaper::new(plan)).await?;
+        record.ended(Outcome::Ok);
+        ReplyBody::whole(body)
     } else {
         ReplyBody::plain(PlainRelay::new(upstream, sent, status, record))
     };
     let mut response = Response::new(body);
     *response.status_mut() = status;
     *response.headers_mut() = headers;
-    response
+    Ok(response)
 }
 
 fn is_event_stream(headers: &HeaderMap) -> bool {

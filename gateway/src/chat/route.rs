@@ -13,6 +13,7 @@ use tower::{Layer, Service};
 use super::lane::lane;
 use super::parse::ChatCall;
 use super::place::place;
+use super::reasoning::Asked;
 use super::relay::strip_hop_headers;
 use crate::failure::Failure;
 use crate::layers::Answer;
@@ -43,6 +44,8 @@ pub struct RoutedCall {
     pub remember: Remember,
     /// What the client expects of a stream.
     pub stream: StreamPlan,
+    /// What becomes of its reasoning.
+    pub reasoning: Asked,
     /// Where the stages note what happens.
     pub record: Arc<Record>,
 }
@@ -118,7 +121,7 @@ where
     }
 }
 
-fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
+fn route(known: &Known, mut call: ChatCall) -> Result<RoutedCall, Failure> {
     let replicas = known.fleet.replicas();
     let model = call.scan.model.as_deref();
     let lane = lane(known, &call);
@@ -158,17 +161,20 @@ fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
         withhold_usage: call.scan.stream && !wants_usage(&call),
         answers: call.scan.n.unwrap_or(1).max(1),
     };
-    let record = call.record.clone();
     // Names of lanes are letters, digits and a few signs, as the policy's reader checks.
     let lane = lane.and_then(|choice| HeaderValue::from_str(&choice.lane.name).ok());
+    let reason = decision.reason;
+    let record = call.record.clone();
+    let reasoning = Asked::of(&mut call);
     Ok(RoutedCall {
         call: upstream_call(call, stream),
         candidates,
-        reason: decision.reason,
+        reason,
         lane,
         placed: Arc::new(placed),
         remember,
         stream,
+        reasoning,
         record,
     })
 }

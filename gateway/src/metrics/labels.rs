@@ -47,6 +47,37 @@ impl Outcome {
     }
 }
 
+/// Who split reasoning off an answer, or why nobody did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SplitBy {
+    /// The replica itself.
+    Replica,
+    /// The gateway.
+    Gateway,
+    /// Nobody: no family is known for the model.
+    UnknownFamily,
+    /// Nobody, in some part of it: text that could not be read, or more choices than are told apart.
+    Unread,
+}
+
+impl SplitBy {
+    pub(super) const ALL: [Self; 4] = [
+        Self::Replica,
+        Self::Gateway,
+        Self::UnknownFamily,
+        Self::Unread,
+    ];
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Replica => "replica",
+            Self::Gateway => "gateway",
+            Self::UnknownFamily => "unknown_family",
+            Self::Unread => "unread",
+        }
+    }
+}
+
 /// How one attempt at a replica went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptResult {

@@ -12,6 +12,7 @@ use routing_policies::lanes::Rule;
 use serde::Serialize;
 use tokio::sync::Notify;
 
+use super::families::{ModelFacts, ModelTable};
 use crate::config::ReplicaConfig;
 
 /// What stands in place of a file's name where there is none.
@@ -22,6 +23,7 @@ const BUILT_IN: &str = "built in";
 pub struct PolicyInUse {
     policy: Policy,
     body_paths: Vec<JsonPath>,
+    models: ModelTable,
     source: String,
     version: u64,
     loaded_at: SystemTime,
@@ -60,6 +62,7 @@ impl PolicyInUse {
             .map(path)
             .collect::<Result<_, _>>()?;
         Ok(Self {
+            models: ModelTable::new(&source, text, &policy)?,
             policy,
             body_paths,
             source,
@@ -79,6 +82,12 @@ impl PolicyInUse {
     #[must_use]
     pub fn body_paths(&self) -> &[JsonPath] {
         &self.body_paths
+    }
+
+    /// What is known of a model's reasoning.
+    #[must_use]
+    pub fn model(&self, model: &str) -> Arc<ModelFacts> {
+        self.models.of(&self.policy, model)
     }
 
     /// A rule could not be worked out for a request.

@@ -35,6 +35,8 @@ pub struct Replica {
     beliefs: Arc<Beliefs>,
     /// Tokens of its cache as last told.
     cache_tokens: AtomicU64,
+    /// It has been seen to split reasoning off by itself.
+    splits: AtomicBool,
     /// When its cache was last found to be lost.
     emptied: Mutex<Option<Instant>>,
 }
@@ -74,6 +76,7 @@ impl Replica {
             ready: AtomicBool::new(false),
             beliefs: beliefs.clone(),
             cache_tokens: AtomicU64::new(0),
+            splits: AtomicBool::new(false),
             emptied: Mutex::default(),
         }
     }
@@ -148,6 +151,19 @@ impl Replica {
             .map(str::to_owned)
     }
 
+    /// Whether it is known to split reasoning off by itself: what it calls content is then the answer from its first letter on.
+    #[must_use]
+    pub fn splits_reasoning(&self) -> bool {
+        self.splits.load(Ordering::Relaxed)
+    }
+
+    /// An answer of its had reasoning in a field of its own.
+    pub fn on_split_by_itself(&self) {
+        if !self.splits_reasoning() {
+            self.splits.store(true, Ordering::Relaxed);
+        }
+    }
+
     /// Requests there now.
     #[must_use]
     pub fn in_flight(&self) -> usize {
@@ -168,6 +184,7 @@ impl Replica {
         if change == Change::Cold {
             self.metrics.cold_starts.inc();
             self.pool.clear();
+            self.splits.store(false, Ordering::Relaxed);
             self.gate.reset();
             self.on_emptied();
             tracing::info!(

@@ -104,6 +104,12 @@ impl Reshaper {
         }
     }
 
+    /// Whether the client must not see all that there is.
+    #[must_use]
+    pub fn hides(&self) -> bool {
+        self.plan.shown != Shown::Field
+    }
+
     /// Whether the replica has split reasoning off by itself.
     #[must_use]
     pub fn engine_split(&self) -> bool {
