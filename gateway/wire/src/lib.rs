@@ -14,6 +14,7 @@ pub mod splice;
 pub mod split;
 pub mod sse;
 pub mod tally;
+pub mod thinking;
 pub mod usage;
 
 pub use json::{JsonPath, PathError, ScanError, ScanProblem};

@@ -14,6 +14,7 @@ use crate::json::text::RawText;
 use crate::json::{JsonPath, ScanError, ScanProblem};
 use crate::limits::{MESSAGES_MAX, WANTED_PATHS_MAX};
 use crate::role::Role;
+pub(crate) use thinking::Slot;
 pub use thinking::{BudgetScan, ThinkingScan};
 
 /// What one chat request says, as far as routing needs it. All spans are byte ranges in the scanned body.
@@ -52,6 +53,8 @@ pub struct MessageScan {
     pub role: Role,
     /// The element, braces included.
     pub span: Range<usize>,
+    /// Whether it brings reasoning along, under either of its two names.
+    pub reasons: bool,
 }
 
 /// The field `stream_options`.
@@ -203,8 +206,9 @@ impl Reader<'_> {
                 return Err(ScanError::new(c.at(), ScanProblem::TooMany(MESSAGES_MAX)));
             }
             let start = c.at();
-            let mut role = Role::Other;
+            let (mut role, mut reasons) = (Role::Other, false);
             c.object(|c, key| {
+                reasons |= matches!(key.raw, b"reasoning_content" | b"reasoning");
                 if &*key.name() == b"role" && c.peek() == Some(b'"') {
                     role = Role::from_wire(&c.string()?.name());
                     return Ok(());
@@ -214,6 +218,7 @@ impl Reader<'_> {
             messages.push(MessageScan {
                 role,
                 span: start..c.at(),
+                reasons,
             });
             Ok(())
         })

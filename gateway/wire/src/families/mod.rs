@@ -3,7 +3,7 @@
 mod pick;
 mod read;
 
-pub use read::{Family, FamilyError, Grammar, MARKER_BYTES_MAX, Opener, Switch, Tags};
+pub use read::{Family, FamilyError, Grammar, History, MARKER_BYTES_MAX, Opener, Switch, Tags};
 
 /// The rows that come with this crate.
 const BUILT_IN: &str = include_str!("../../families.toml");
@@ -75,6 +75,14 @@ impl Families {
                 names.join(", ")
             ))
         })
+    }
+
+    /// The family whose marks a chat template has, all of them; among several the one with the most text of marks, none where two are
+    /// equal.
+    #[must_use]
+    pub fn of_template(&self, template: &str) -> Option<&Family> {
+        let (own, others) = self.rows.split_at(self.own);
+        pick::by_template(own, template).or_else(|| pick::by_template(others, template))
     }
 
     /// The family whose pattern fits the whole of this model's name, owner left out. Among several the one with the most text of its own;

@@ -41,6 +41,22 @@ pub struct Family {
     pub grammar: Grammar,
     /// How thinking is switched.
     pub switch: Switch,
+    /// What of earlier reasoning goes along with a request.
+    pub history: History,
+    pub(super) template: Vec<String>,
+}
+
+/// What of earlier reasoning goes along with a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum History {
+    /// All that the client sends: the template chooses, or the model wants it.
+    #[default]
+    Keep,
+    /// What was thought since the user's last words, as between the calls of a tool.
+    ToolLoop,
+    /// Nothing.
+    Strip,
 }
 
 /// The chat template's switch for thinking: a member of `chat_template_kwargs`.
@@ -160,6 +176,10 @@ struct Row {
     style: Option<Style>,
     tags: Option<Tags>,
     switch: Option<SwitchRow>,
+    #[serde(default)]
+    history: History,
+    #[serde(default)]
+    template: Vec<String>,
 }
 
 /// One name, or a whole switch.
@@ -246,6 +266,8 @@ fn family(row: Row, problems: &mut Vec<String>) -> Option<Family> {
         models: row.models,
         grammar,
         switch,
+        history: row.history,
+        template: row.template,
     })
 }
 

@@ -78,6 +78,23 @@ fn a_wrong_file_is_refused_with_every_problem() {
 }
 
 #[test]
+fn a_template_tells_its_family_by_all_of_its_marks() {
+    let check = |template: &str, expect: Option<&str>| {
+        let families = families();
+        let found = families.of_template(template).map(|family| &*family.name);
+        assert_eq!(found, expect, "{template}");
+    };
+    let qwen3 = r"{{- '<|im_start|>assistant\n' }}{%- if enable_thinking is defined and enable_thinking is false %}{{- '<think>\n\n</think>\n\n' }}";
+    check(qwen3, Some("qwen3"));
+    check(&format!("{qwen3}<function="), Some("qwen3.5"));
+    check(&qwen3.replace("enable_thinking", "x"), None);
+    check(r"{{'<｜Assistant｜><think>\n'}}", Some("deepseek-r1"));
+    check("<|channel|>analysis<|message|>", Some("gpt-oss"));
+    check("[THINK]<seed:think>", Some("seed-oss"));
+    check("", None);
+}
+
+#[test]
 fn a_policys_own_families_come_first() {
     let text = "version = 1\n[[families]]\nname='house'\nmodels=['qwen3-*','m']\nswitch='think'\nstyle='channels'\n[[families]]\nname='QwQ'\nstyle='none'\n";
     let families = Families::with_policy(text).unwrap();

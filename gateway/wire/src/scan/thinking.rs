@@ -6,8 +6,9 @@ use crate::json::ScanError;
 use crate::json::cursor::Cursor;
 
 /// The top-level fields that this reads.
-pub(super) const FIELDS: [&str; 10] = [
+pub(super) const FIELDS: [&str; 11] = [
     "chat_template_kwargs",
+    "custom_params",
     "enable_thinking",
     "thinking",
     "reasoning",
@@ -22,8 +23,9 @@ pub(super) const FIELDS: [&str; 10] = [
 /// What a request says about thinking. All spans are byte ranges in the scanned body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThinkingScan {
-    /// `chat_template_kwargs` where it is an object.
     pub(crate) kwargs: Option<Kwargs>,
+    /// SGLang's object, in which its budget stands.
+    pub(crate) custom_params: Option<Slot>,
     /// On or off by a field of its own: `enable_thinking`, `thinking.type`, `reasoning.enabled`.
     pub(crate) enabled: Option<bool>,
     /// `reasoning_effort`, else `reasoning.effort`.
@@ -36,12 +38,20 @@ pub struct ThinkingScan {
     pub budgets: Vec<BudgetScan>,
 }
 
-/// The members of `chat_template_kwargs` that may be switches.
+/// A field whose value should be an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Slot {
+    /// Its value.
+    pub(crate) span: Range<usize>,
+    pub(crate) is_object: bool,
+    pub(crate) is_null: bool,
+    pub(crate) has_fields: bool,
+}
+
+/// `chat_template_kwargs`, with its members that may be switches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Kwargs {
-    /// Where the object's first member would go.
-    pub(crate) inside: usize,
-    pub(crate) has_fields: bool,
+    pub(crate) slot: Slot,
     /// Names with what they say: true and false, or a word.
     pub(crate) switches: Vec<(String, Switch)>,
 }
@@ -77,7 +87,8 @@ impl ThinkingScan {
         start: usize,
     ) -> Result<(), ScanError> {
         match field {
-            "chat_template_kwargs" => self.kwargs = kwargs(c)?,
+            "chat_template_kwargs" => self.kwargs = Some(kwargs(c)?),
+            "custom_params" => self.custom_params = Some(slot(c, |c, _| c.skip_value())?),
             "enable_thinking" => self.enabled = flag(c)?.or(self.enabled),
             "thinking" => self.thinking(c)?,
             "reasoning" => self.reasoning(c)?,
@@ -160,29 +171,39 @@ impl ThinkingScan {
     }
 }
 
-fn kwargs(c: &mut Cursor<'_>) -> Result<Option<Kwargs>, ScanError> {
-    if c.peek() != Some(b'{') {
-        return c.skip_value().map(|()| None);
-    }
-    let mut kwargs = Kwargs {
-        inside: c.at() + 1,
-        has_fields: false,
-        switches: Vec::new(),
-    };
-    c.object(|c, key| {
-        kwargs.has_fields = true;
+fn kwargs(c: &mut Cursor<'_>) -> Result<Kwargs, ScanError> {
+    let mut switches = Vec::new();
+    let slot = slot(c, |c, name| {
         let switch = match c.peek() {
             Some(b't' | b'f') => flag(c)?.map(Switch::Flag),
             Some(b'"') => word(c)?.map(Switch::Word),
             _ => c.skip_value().map(|()| None)?,
         };
-        let name = String::from_utf8_lossy(&key.name()).into_owned();
-        if kwargs.switches.len() < SWITCHES_MAX {
-            kwargs.switches.extend(switch.map(|switch| (name, switch)));
+        let name = String::from_utf8_lossy(name).into_owned();
+        if switches.len() < SWITCHES_MAX {
+            switches.extend(switch.map(|switch| (name, switch)));
         }
         Ok(())
     })?;
-    Ok(Some(kwargs))
+    Ok(Kwargs { slot, switches })
+}
+
+fn slot(
+    c: &mut Cursor<'_>,
+    mut member: impl FnMut(&mut Cursor<'_>, &[u8]) -> Result<(), ScanError>,
+) -> Result<Slot, ScanError> {
+    let first = c.peek();
+    let (start, mut has_fields) = (c.at(), false);
+    members(c, |c, name| {
+        has_fields = true;
+        member(c, name)
+    })?;
+    Ok(Slot {
+        span: start..c.at(),
+        is_object: first == Some(b'{'),
+        is_null: first == Some(b'n'),
+        has_fields,
+    })
 }
 
 /// Walks an object, or passes a value that is none.
