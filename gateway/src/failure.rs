@@ -27,6 +27,13 @@ pub enum Failure {
         /// What was expected, and where.
         message: String,
     },
+    /// A field that limits thinking does not say a limit.
+    BadBudget {
+        /// The field.
+        field: &'static str,
+        /// What is expected.
+        message: String,
+    },
     /// More bytes than the limit.
     BodyTooLarge {
         /// Bytes allowed.
@@ -182,6 +189,7 @@ impl Failure {
                 client(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed")
             }
             Self::BadBody { .. } => client(StatusCode::BAD_REQUEST, "invalid_body"),
+            Self::BadBudget { .. } => client(StatusCode::BAD_REQUEST, "invalid_thinking_budget"),
             Self::BodyTooLarge { .. } => client(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large"),
             Self::BodyCut => Row {
                 outcome: Outcome::ClientClosed,
@@ -251,7 +259,11 @@ impl Failure {
     /// OpenAI's `error.param`: the field at fault, where there is one.
     #[must_use]
     pub fn param(&self) -> Option<&'static str> {
-        matches!(self, Self::ModelNotFound { .. }).then_some("model")
+        match self {
+            Self::ModelNotFound { .. } => Some("model"),
+            Self::BadBudget { field, .. } => Some(field),
+            _ => None,
+        }
     }
 }
 
@@ -264,6 +276,7 @@ impl fmt::Display for Failure {
             ),
             Self::MethodNotAllowed { allowed } => write!(f, "this path takes {allowed} only"),
             Self::BadBody { message } => write!(f, "the body is not a chat request: {message}"),
+            Self::BadBudget { message, .. } => f.write_str(message),
             Self::BodyTooLarge { limit } => write!(
                 f,
                 "the body is larger than the {limit} bytes that this gateway takes; send less, or ask its operator to raise `limits.body_bytes_max`"
@@ -329,6 +342,10 @@ mod tests {
             Failure::NotFound { path: "/v2".into() },
             Failure::MethodNotAllowed { allowed: "POST" },
             Failure::BadBody {
+                message: "<message>".into(),
+            },
+            Failure::BadBudget {
+                field: "thinking_token_budget",
                 message: "<message>".into(),
             },
             Failure::BodyTooLarge { limit: 8 },

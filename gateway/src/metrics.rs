@@ -14,7 +14,7 @@ use prometheus::{
 use routing_policies::Reason;
 use routing_policies::ledger::{Miss, Settled};
 
-pub use labels::{AttemptResult, Outcome, SplitBy};
+pub use labels::{AttemptResult, BudgetResult, Outcome, SplitBy};
 
 /// The series of a vLLM replica whose labels tell the size of its cache, one per engine.
 pub const VLLM_CACHE_CONFIG: &str = "vllm:cache_config_info";
@@ -74,6 +74,7 @@ pub struct Metrics {
     reasoning_tokens: IntCounterVec,
     request_reasoning_tokens: HistogramVec,
     splits: IntCounterVec,
+    budgets: IntCounterVec,
     unrouted: HashMap<&'static str, IntCounter>,
 }
 
@@ -117,6 +118,7 @@ pub struct ReplicaMetrics {
     pub reasoning_tokens: IntCounter,
     request_reasoning_tokens: Histogram,
     splits: [IntCounter; 4],
+    budgets: [IntCounter; 4],
 }
 
 /// Registers collectors under their names; a name taken twice is a mistake in this file that its test shows.
@@ -205,6 +207,7 @@ impl Metrics {
             reasoning_tokens: make.counters("gateway_reasoning_tokens_total", "Generated tokens that were reasoning, from the replies' usage.", &["replica"]),
             request_reasoning_tokens: make.histograms("gateway_request_reasoning_tokens", "Tokens of reasoning of one answer: the replica's count, else the share of the reasoning in the answer's text.", REASONING_TOKENS),
             splits: make.counters("gateway_reasoning_splits_total", "Answers by who split reasoning off their text, or why nobody did.", &["replica", "by"]),
+            budgets: make.counters("gateway_thinking_budgets_total", "Budgets of thinking, of the client's or the policy's, by what became of them.", &["replica", "result"]),
             registry: make.0,
         }
     }
@@ -235,6 +238,7 @@ impl Metrics {
             completion_tokens: self.completion_tokens.with_label_values(label),
             reasoning_tokens: self.reasoning_tokens.with_label_values(label),
             request_reasoning_tokens: self.request_reasoning_tokens.with_label_values(label),
+            budgets: BudgetResult::ALL.map(|r| self.budgets.with_label_values(&[name, r.as_str()])),
             splits: SplitBy::ALL.map(|by| self.splits.with_label_values(&[name, by.as_str()])),
         }
     }
@@ -345,6 +349,11 @@ impl ReplicaMetrics {
     /// Counts who split an answer.
     pub fn split(&self, by: SplitBy) {
         self.splits[by as usize].inc();
+    }
+
+    /// Counts what became of a budget.
+    pub fn budget(&self, result: BudgetResult) {
+        self.budgets[result as usize].inc();
     }
 
     /// Notes an answer's tokens of reasoning.

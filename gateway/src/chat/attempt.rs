@@ -7,7 +7,8 @@ use std::task::{Context, Poll};
 use http::{Response, StatusCode};
 use tower::Service;
 
-use super::relay::{self, X_PINION_LANE};
+use super::reasoning::{Prepared, Split};
+use super::relay::{self, X_PINION_LANE, X_PINION_THINKING_BUDGET};
 use super::route::{Remember, RoutedCall};
 use crate::failure::Failure;
 use crate::layers::Answer;
@@ -72,7 +73,12 @@ async fn attempt(
         record.at(replica);
         let sent = Sent::new(&known, replica, &placed, tried > 0);
         let trying = Try::new(replica);
-        let result = client.call(replica, &call).await;
+        let Prepared {
+            call: own,
+            plan,
+            budget,
+        } = reasoning.prepare(replica, &call);
+        let result = client.call(replica, own.as_ref().unwrap_or(&call)).await;
         trying.ended(match &result {
             Ok((parts, _)) => went(parts.status, replica),
             Err(_) => Went::Badly,
@@ -87,17 +93,20 @@ async fn attempt(
                     keep(&known, remember, replica);
                 }
                 let reason = reason.as_str();
-                let plan = reasoning.plan(replica);
                 let answer = relay::Answering {
                     sent,
                     reason,
                     stream,
-                    plan,
+                    split: plan.map(|plan| Split::new(plan, budget)),
                     record,
                 };
                 let mut reply = relay::reply(parts, body, answer).await?;
+                let headers = reply.headers_mut();
                 if let Some(lane) = lane {
-                    reply.headers_mut().insert(X_PINION_LANE, lane);
+                    headers.insert(X_PINION_LANE, lane);
+                }
+                if let Some(tokens) = budget {
+                    headers.insert(X_PINION_THINKING_BUDGET, tokens.into());
                 }
                 return Ok(reply);
             }

@@ -9,12 +9,12 @@ use std::task::{Context, Poll};
 use bytes::{Bytes, BytesMut};
 use chat_wire::chunk::{ChunkScan, Places};
 use chat_wire::error::ErrorBody;
-use chat_wire::reshape::{Change, Reshaper};
+use chat_wire::reshape::Change;
 use chat_wire::sse::{self, Frame, FrameCutter};
 use chat_wire::tally::StreamTally;
 use tokio::time::Instant;
 
-use super::reasoning::note;
+use super::reasoning::Split;
 use super::route::StreamPlan;
 use super::silence::Silence;
 use crate::failure::Failure;
@@ -42,7 +42,7 @@ pub struct EventRelay {
     tally: StreamTally,
     places: Places,
     /// Splits reasoning off, where the model is known.
-    reshaper: Option<Box<Reshaper>>,
+    split: Option<Box<Split>>,
     /// Room for events as they go out where they are changed.
     room: BytesMut,
     /// Choices that have told their finish reason.
@@ -82,7 +82,7 @@ impl EventRelay {
         upstream: UpstreamBody,
         sent: Sent,
         plan: StreamPlan,
-        reshaper: Option<Reshaper>,
+        split: Option<Split>,
         record: Arc<Record>,
     ) -> Self {
         Self {
@@ -95,7 +95,7 @@ impl EventRelay {
             outgoing: VecDeque::new(),
             tally: StreamTally::default(),
             places: Places::default(),
-            reshaper: reshaper.map(Box::new),
+            split: split.map(Box::new),
             room: BytesMut::new(),
             finished: 0,
             times: TokenTimes::default(),
@@ -239,7 +239,7 @@ impl EventRelay {
         data: &Bytes,
         chunk: &mut ChunkScan,
     ) -> (Verdict, bool) {
-        let Some(reshaper) = &mut self.reshaper else {
+        let Some(Split { reshaper, .. }) = self.split.as_deref_mut() else {
             return (Verdict::Pass, chunk.content || chunk.tool_calls);
         };
         let reshaped = reshaper.event(data, chunk, &self.places);
@@ -275,15 +275,15 @@ impl EventRelay {
         if self.tally.done {
             return self.flush().map_or(Verdict::Pass, Verdict::After);
         }
-        match &self.reshaper {
-            Some(reshaper) if reshaper.hides() => Verdict::Withhold,
+        match &self.split {
+            Some(split) if split.reshaper.hides() => Verdict::Withhold,
             _ => Verdict::Pass,
         }
     }
 
     /// What is held back of choices that are still open, as an event. Nothing is held back after it.
     fn flush(&mut self) -> Option<Bytes> {
-        let data = self.reshaper.as_mut()?.flush()?;
+        let data = self.split.as_mut()?.reshaper.flush()?;
         Some(sse::encode(&data))
     }
 
@@ -339,8 +339,8 @@ impl Drop for EventRelay {
     /// The usage counts however the stream ended: the replica has done the work.
     fn drop(&mut self) {
         let usage = self.tally.usage;
-        if let Some(reshaper) = &self.reshaper {
-            note(self.sent.replica(), reshaper, usage.as_ref());
+        if let Some(split) = &self.split {
+            split.note(self.sent.replica(), usage.as_ref());
         }
         if let Some(usage) = usage {
             self.sent.usage(usage);

@@ -1,6 +1,5 @@
 //! The head of an answer: what of a replica's headers reaches the client, and what the gateway adds.
 
-use chat_wire::reshape::{Plan, Reshaper};
 use http::header::{
     CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, TE, TRAILER,
     TRANSFER_ENCODING, UPGRADE,
@@ -9,6 +8,7 @@ use http::{HeaderMap, Response, response};
 
 use super::events::EventRelay;
 use super::plain::PlainRelay;
+use super::reasoning::Split;
 use super::route::StreamPlan;
 use super::whole;
 use crate::failure::Failure;
@@ -25,6 +25,9 @@ pub const X_PINION_REPLICA: HeaderName = HeaderName::from_static("x-pinion-repli
 pub const X_PINION_REASON: HeaderName = HeaderName::from_static("x-pinion-reason");
 /// Names the lane that the request took, where the policy has lanes.
 pub const X_PINION_LANE: HeaderName = HeaderName::from_static("x-pinion-lane");
+/// Says how many tokens the model may think, where the gateway told the replica.
+pub const X_PINION_THINKING_BUDGET: HeaderName =
+    HeaderName::from_static("x-pinion-thinking-budget");
 /// Asks proxies of nginx's kind in front of the gateway not to hold a stream back.
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
@@ -63,8 +66,8 @@ pub(super) struct Answering {
     /// Why this replica.
     pub(super) reason: &'static str,
     pub(super) stream: StreamPlan,
-    /// How it is reshaped, where it is.
-    pub(super) plan: Option<Plan>,
+    /// What reshapes it, where it is reshaped.
+    pub(super) split: Option<Split>,
     pub(super) record: Arc<Record>,
 }
 
@@ -81,7 +84,7 @@ pub(super) async fn reply(
         sent,
         reason,
         stream,
-        plan,
+        split,
         record,
     } = answering;
     let response::Parts {
@@ -96,16 +99,10 @@ pub(super) async fn reply(
         headers.remove(CONTENT_LENGTH);
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         headers.insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
-        ReplyBody::events(EventRelay::new(
-            upstream,
-            sent,
-            stream,
-            plan.map(Reshaper::new),
-            record,
-        ))
-    } else if let Some(plan) = plan.filter(|_| status.is_success()) {
+        ReplyBody::events(EventRelay::new(upstream, sent, stream, split, record))
+    } else if let Some(split) = split.filter(|_| status.is_success()) {
         headers.remove(CONTENT_LENGTH);
-        let body = whole::reshape(upstream, sent, Reshaper::new(plan)).await?;
+        let body = whole::reshape(upstream, sent, split).await?;
         record.ended(Outcome::Ok);
         ReplyBody::whole(body)
     } else {

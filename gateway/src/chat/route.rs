@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
+use chat_wire::scan::ChatScan;
 use chat_wire::splice::Edits;
 use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, EXPECT, HOST};
 use http::{HeaderValue, Response};
@@ -121,7 +123,7 @@ where
     }
 }
 
-fn route(known: &Known, mut call: ChatCall) -> Result<RoutedCall, Failure> {
+fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
     let replicas = known.fleet.replicas();
     let model = call.scan.model.as_deref();
     let lane = lane(known, &call);
@@ -165,9 +167,12 @@ fn route(known: &Known, mut call: ChatCall) -> Result<RoutedCall, Failure> {
     let lane = lane.and_then(|choice| HeaderValue::from_str(&choice.lane.name).ok());
     let reason = decision.reason;
     let record = call.record.clone();
-    let reasoning = Asked::of(&mut call);
+    let base = base_edits(&call.scan, stream);
+    let (policy, body) = (call.policy.clone(), call.body.clone());
+    let (call, scan) = upstream_call(call, &base);
+    let reasoning = Asked::of(policy, scan, body, base)?;
     Ok(RoutedCall {
-        call: upstream_call(call, stream),
+        call,
         candidates,
         reason,
         lane,
@@ -220,12 +225,21 @@ fn wants_usage(call: &ChatCall) -> bool {
     options.is_some_and(|options| options.include_usage == Some(true))
 }
 
+/// What changes in the body whichever replica gets it.
+fn base_edits(scan: &ChatScan, stream: StreamPlan) -> Edits {
+    let mut edits = Edits::new();
+    if stream.withhold_usage {
+        edits.include_usage(scan);
+    }
+    edits
+}
+
 /// The client's request without what belongs to its own connection, and with usage asked for in every stream.
-fn upstream_call(call: ChatCall, stream: StreamPlan) -> UpstreamCall {
+fn upstream_call(call: ChatCall, base: &Edits) -> (UpstreamCall, ChatScan) {
     let ChatCall {
         uri,
         mut headers,
-        mut body,
+        body,
         scan,
         ..
     } = call;
@@ -234,18 +248,17 @@ fn upstream_call(call: ChatCall, stream: StreamPlan) -> UpstreamCall {
     for name in [HOST, CONTENT_LENGTH, EXPECT, ACCEPT_ENCODING] {
         headers.remove(name);
     }
-    if stream.withhold_usage {
-        let mut edits = Edits::new();
-        edits.include_usage(&scan);
-        match edits.apply(&body) {
-            Ok(edited) => body = edited,
-            Err(error) => {
-                tracing::error!(%error, "the usage edit does not fit its own scan; report this")
-            }
-        }
-    }
+    let body = edited(base.clone(), &body);
     let uri = uri
         .path_and_query()
         .map_or(uri.clone(), |path| path.clone().into());
-    UpstreamCall { uri, headers, body }
+    (UpstreamCall { uri, headers, body }, scan)
+}
+
+/// The body with these edits, which were made from a scan of it.
+pub(super) fn edited(edits: Edits, body: &Bytes) -> Bytes {
+    edits.apply(body).unwrap_or_else(|error| {
+        tracing::error!(%error, "an edit does not fit its own scan; report this");
+        body.clone()
+    })
 }

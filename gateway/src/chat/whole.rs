@@ -5,9 +5,8 @@ use std::future::poll_fn;
 
 use bytes::{Bytes, BytesMut};
 use chat_wire::limits::BODY_BYTES_MAX;
-use chat_wire::reshape::Reshaper;
 
-use super::reasoning::note;
+use super::reasoning::Split;
 use crate::failure::Failure;
 use crate::state::sent::Sent;
 use crate::upstream::body::UpstreamBody;
@@ -16,14 +15,14 @@ use crate::upstream::body::UpstreamBody;
 pub(super) async fn reshape(
     mut upstream: UpstreamBody,
     mut sent: Sent,
-    mut reshaper: Reshaper,
+    mut split: Split,
 ) -> Result<Bytes, Failure> {
     let body = read(&mut upstream, &sent).await?;
     sent.answered();
-    let (body, seen) = match reshaper.answer(&body) {
+    let (body, seen) = match split.reshaper.answer(&body) {
         Ok(answer) => answer,
         // What is no answer to a chat is not the gateway's to judge.
-        Err(_) if !reshaper.hides() => return Ok(body),
+        Err(_) if !split.reshaper.hides() => return Ok(body),
         Err(error) => {
             return Err(Failure::Truncated {
                 replica: sent.replica().name().clone(),
@@ -34,7 +33,7 @@ pub(super) async fn reshape(
     if let Some(usage) = seen.usage {
         sent.usage(usage);
     }
-    note(sent.replica(), &reshaper, seen.usage.as_ref());
+    split.note(sent.replica(), seen.usage.as_ref());
     Ok(body)
 }
 

@@ -26,7 +26,7 @@ pub(super) fn load<P: AsRef<Path>>(files: &[P]) -> Result<Vec<Loaded>, String> {
             Ok(text) => match compile(&name, &text) {
                 Err(found) => problems.extend(found),
                 Ok(policy) => {
-                    if let Err(wrong) = ModelTable::new(&name, &text, &policy) {
+                    if let Err(wrong) = ModelTable::new(&name, &text, &policy, &[]) {
                         why.push_str(&wrong);
                         why.push('\n');
                     }

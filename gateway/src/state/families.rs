@@ -7,6 +7,8 @@ use chat_wire::families::{Families, Family};
 use routing_policies::Policy;
 use routing_policies::models::ModelRule;
 
+use crate::config::ReplicaConfig;
+
 /// Most model names that are kept. Clients choose names; one past the bound is looked up each time.
 const NAMES_MAX: usize = 1024;
 
@@ -25,6 +27,8 @@ pub struct ModelFacts {
 #[derive(Debug)]
 pub struct ModelTable {
     families: Families,
+    /// The family of each replica's chat template, where it is known.
+    templates: Vec<Option<Arc<Family>>>,
     known: RwLock<HashMap<Box<str>, Arc<ModelFacts>>>,
 }
 
@@ -33,7 +37,12 @@ impl ModelTable {
     ///
     /// # Errors
     /// In words: families of the file that are wrong, and models of families that there are not.
-    pub fn new(source: &str, text: &str, policy: &Policy) -> Result<Self, String> {
+    pub fn new(
+        source: &str,
+        text: &str,
+        policy: &Policy,
+        replicas: &[ReplicaConfig],
+    ) -> Result<Self, String> {
         let families = Families::with_policy(text)
             .map_err(|error| format!("{source}: families: {error}"))?;
         let named = policy.models.rules.iter().enumerate();
@@ -43,8 +52,13 @@ impl ModelTable {
                 Some(format!("{source}: `models[{at}].family`: {error}"))
             })
             .collect();
+        let template = |replica: &ReplicaConfig| {
+            let family = families.of_template(replica.template.as_deref()?)?;
+            Some(Arc::new(family.clone()))
+        };
         if wrong.is_empty() {
             Ok(Self {
+                templates: replicas.iter().map(template).collect(),
                 families,
                 known: RwLock::default(),
             })
@@ -53,10 +67,10 @@ impl ModelTable {
         }
     }
 
-    /// All families.
+    /// The family of a replica by its chat template, where that is known.
     #[must_use]
-    pub fn families(&self) -> &Families {
-        &self.families
+    pub fn at(&self, replica: usize) -> Option<&Arc<Family>> {
+        self.templates.get(replica)?.as_ref()
     }
 
     /// What is known of a model, by its name as the client wrote it.

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
+use chat_wire::thinking::Engine;
 use http::HeaderValue;
 use http::uri::Authority;
 use routing_policies::ReplicaId;
@@ -35,6 +36,10 @@ pub struct Replica {
     beliefs: Arc<Beliefs>,
     /// Tokens of its cache as last told.
     cache_tokens: AtomicU64,
+    /// As the configuration says.
+    engine: Option<Engine>,
+    /// It names its process in `/health`, as only this project's own replicas do.
+    own: AtomicBool,
     /// It has been seen to split reasoning off by itself.
     splits: AtomicBool,
     /// When its cache was last found to be lost.
@@ -76,6 +81,8 @@ impl Replica {
             ready: AtomicBool::new(false),
             beliefs: beliefs.clone(),
             cache_tokens: AtomicU64::new(0),
+            engine: config.engine,
+            own: AtomicBool::new(false),
             splits: AtomicBool::new(false),
             emptied: Mutex::default(),
         }
@@ -151,6 +158,13 @@ impl Replica {
             .map(str::to_owned)
     }
 
+    /// Which engine it is: as the configuration says, else this project's own where it names its process, else nobody knows.
+    #[must_use]
+    pub fn engine(&self) -> Option<Engine> {
+        let own = self.own.load(Ordering::Relaxed);
+        self.engine.or(own.then_some(Engine::Pinion))
+    }
+
     /// Whether it is known to split reasoning off by itself: what it calls content is then the answer from its first letter on.
     #[must_use]
     pub fn splits_reasoning(&self) -> bool {
@@ -180,6 +194,7 @@ impl Replica {
     /// A probe was answered.
     pub fn on_probe_ok(&self, told: Told<'_>) {
         let change = self.report(|health| health.on_ok(told.instance));
+        self.own.store(told.instance.is_some(), Ordering::Relaxed);
         let name = &*self.name;
         if change == Change::Cold {
             self.metrics.cold_starts.inc();

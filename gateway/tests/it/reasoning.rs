@@ -1,5 +1,7 @@
 //! Reasoning: split from the answer, shown as the policy says, and never anywhere else.
 
+use chat_wire::thinking::Engine;
+use gateway::config::ReplicaConfig;
 use proptest::prelude::*;
 
 use crate::fleet::{Answer, Fleet, chat};
@@ -7,11 +9,20 @@ use crate::replica::{STOP, Scripted, Step, USAGE, chunk, end, json, stream, stre
 
 /// A fleet of one replica, with this policy behind its version.
 fn fleet(policy: &str, script: impl Fn(usize) -> Vec<Step> + Send + Sync + 'static) -> Fleet {
+    fleet_with(policy, |_| {}, script)
+}
+
+fn fleet_with(
+    policy: &str,
+    change: impl FnOnce(&mut ReplicaConfig),
+    script: impl Fn(usize) -> Vec<Step> + Send + Sync + 'static,
+) -> Fleet {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("policy.toml");
     std::fs::write(&file, format!("version = 1\n{policy}")).unwrap();
     Fleet::with(vec![Scripted::new("a", script)], |config| {
         config.policy = Some(file);
+        change(&mut config.replicas[0]);
     })
 }
 
@@ -188,6 +199,81 @@ async fn a_wrong_family_is_refused_with_the_known_ones() {
         assert!(error.contains(why), "{error}");
     }
     assert_eq!(fleet.ask(&[], &chat(&["x"])).await.status, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_chat_template_counts_more_than_the_name_and_less_than_the_policy() {
+    let text = "[THINK]a[/THINK]<think>b</think>c";
+    let ask = async |policy: &str, template: Option<&str>| {
+        let template = template.map(str::to_owned);
+        let fleet = fleet_with(
+            policy,
+            |replica| replica.template = template,
+            move |_| stream(&[&delta(text), STOP, "[DONE]"]),
+        );
+        let named = chat(&["x"]).replace("\"m\"", "\"Qwen/Qwen3-8B\"");
+        let answer = fleet.ask(&[], &named).await;
+        gathered(&answer, "reasoning_content")
+    };
+    assert_eq!(ask("", None).await, "b");
+    assert_eq!(ask("", Some("{{ '[THINK]' }}")).await, "a");
+    assert_eq!(ask("", Some("{{ messages }}")).await, "b");
+    let policy = "[[models]]\nname = \"Qwen/*\"\nfamily = \"none\"\n";
+    assert_eq!(ask(policy, Some("{{ '[THINK]' }}")).await, "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_goes_to_the_replica_in_its_engines_words_and_is_told() {
+    let check = async |engine: Option<Engine>, more: &str, sent: &str, told: &str| {
+        let fleet = fleet_with(
+            &model("qwen3.5", "thinking_tokens_max = 100"),
+            |replica| replica.engine = engine,
+            |_| stream(&[&delta("So."), STOP, USAGE, "[DONE]"]),
+        );
+        let body = chat(&["x"]).replace("\"model\"", &format!("{more}\"model\""));
+        let answer = fleet.ask(&[], &body).await;
+        assert_eq!(answer.header("x-pinion-thinking-budget"), told, "{more}");
+        let body = fleet.replicas[0].last().body;
+        assert!(body.contains(sent), "{sent} in {body}");
+        fleet.metric("gateway_thinking_budgets_total{replica=\"a\",result=\"lowered\"}")
+    };
+    let vllm = Some(Engine::Vllm);
+    check(vllm, "", ",\"thinking_token_budget\":100}", "100").await;
+    let asked = r#""thinking_token_budget":7,"#;
+    assert_eq!(check(vllm, asked, asked, "7").await, 0.0);
+    // RC-135, RC-132: lowered, and said so.
+    let lowered = check(vllm, r#""thinking_token_budget":90,"max_tokens":90,"#, "\"thinking_token_budget\":45,", "45");
+    assert_eq!(lowered.await, 1.0);
+    check(Some(Engine::LlamaCpp), asked, "\"thinking_budget_tokens\":7,", "7").await;
+    // This project's own replica names its process, which is how it is known.
+    check(None, asked, asked, "7").await;
+    // Nothing is thought, so there is no budget.
+    let off = r#""chat_template_kwargs":{"enable_thinking":false},"#;
+    check(vllm, off, off, "").await;
+    let off = r#""enable_thinking":false,"#;
+    check(vllm, off, ",\"chat_template_kwargs\":{\"enable_thinking\":false}}", "").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_that_is_none_is_refused_by_its_field() {
+    // RC-131
+    let fleet = fleet("", |_| stream(&[STOP, "[DONE]"]));
+    let body = chat(&["x"]).replace("\"model\"", "\"thinking_token_budget\":true,\"model\"");
+    let answer = fleet.ask(&[], &body).await;
+    assert_eq!((answer.status, &*answer.code()), (400, "invalid_thinking_budget"));
+    assert!(answer.body.contains("\"param\":\"thinking_token_budget\""), "{}", answer.body);
+    assert_eq!(fleet.replicas[0].count(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn earlier_reasoning_is_left_out_where_the_template_drops_it() {
+    let fleet = fleet(&model("deepseek-r1", ""), |_| stream(&[STOP, "[DONE]"]));
+    let thought = r#","reasoning_content":"old","#;
+    let body = chat(&["x", "1", "y"]).replace(r#""assistant","#, &format!("\"assistant\"{thought}"));
+    assert!(body.contains(thought));
+    let _ = fleet.ask(&[], &body).await;
+    let sent = fleet.replicas[0].last().body;
+    assert!(!sent.contains("old") && sent.contains("include_usage"), "{sent}");
 }
 
 /// Lines of a log that a test looks through.

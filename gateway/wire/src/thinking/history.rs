@@ -9,8 +9,10 @@ use crate::scan::ChatScan;
 use crate::splice::Edits;
 
 /// Takes the reasoning out of earlier answers that the family's template must not see again. What goes depends on the messages alone, so
-/// a turn begins with the same bytes as the one before it, up to where the user has spoken since.
-pub fn edit(edits: &mut Edits, body: &[u8], scan: &ChatScan, history: History) {
+/// a turn begins with the same bytes as the one before it, up to where the user has spoken since. Whether anything is
+/// changed.
+pub fn edit(edits: &mut Edits, body: &[u8], scan: &ChatScan, history: History) -> bool {
+    let mut changed = false;
     let until = match history {
         History::Keep => 0,
         History::Strip => scan.messages.len(),
@@ -24,9 +26,11 @@ pub fn edit(edits: &mut Edits, body: &[u8], scan: &ChatScan, history: History) {
         if message.reasons && message.role == Role::Assistant {
             for span in thoughts(body, message.span.clone()) {
                 edits.replace(span, "");
+                changed = true;
             }
         }
     }
+    changed
 }
 
 /// The members of a message that hold reasoning, each with one of the commas around it.
