@@ -233,12 +233,7 @@ impl EventRelay {
     }
 
     /// The event as the client gets it, and whether it has something that the client waits for: a tool call is, too.
-    fn reshape(
-        &mut self,
-        frame: &Frame,
-        data: &Bytes,
-        chunk: &mut ChunkScan,
-    ) -> (Verdict, bool) {
+    fn reshape(&mut self, frame: &Frame, data: &Bytes, chunk: &mut ChunkScan) -> (Verdict, bool) {
         let Some(Split { reshaper, .. }) = self.split.as_deref_mut() else {
             return (Verdict::Pass, chunk.content || chunk.tool_calls);
         };

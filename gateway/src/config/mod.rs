@@ -278,7 +278,9 @@ const TEMPLATE_FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// The chat template of a `tokenizer_config.json`, or of a file that is nothing else.
 fn read_template(path: &Path) -> Result<String, String> {
-    let bytes = std::fs::metadata(path).map_err(|error| error.to_string())?.len();
+    let bytes = std::fs::metadata(path)
+        .map_err(|error| error.to_string())?
+        .len();
     if bytes > TEMPLATE_FILE_BYTES_MAX {
         return Err(format!("is larger than {TEMPLATE_FILE_BYTES_MAX} bytes"));
     }

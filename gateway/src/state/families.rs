@@ -43,8 +43,8 @@ impl ModelTable {
         policy: &Policy,
         replicas: &[ReplicaConfig],
     ) -> Result<Self, String> {
-        let families = Families::with_policy(text)
-            .map_err(|error| format!("{source}: families: {error}"))?;
+        let families =
+            Families::with_policy(text).map_err(|error| format!("{source}: families: {error}"))?;
         let named = policy.models.rules.iter().enumerate();
         let wrong: Vec<String> = named
             .filter_map(|(at, rule)| {

@@ -97,7 +97,10 @@ async fn a_whole_answer_is_split_and_tells_its_length() {
         json(200, &answer_of("why</think>\n\nSo."))
     });
     let answer = fleet
-        .ask(&[], r#"{"model":"m","messages":[{"role":"user","content":"x"}]}"#)
+        .ask(
+            &[],
+            r#"{"model":"m","messages":[{"role":"user","content":"x"}]}"#,
+        )
         .await;
     assert_eq!(
         answer.body,
@@ -142,7 +145,9 @@ async fn an_unknown_model_passes_unchanged_and_is_counted() {
 
 #[tokio::test(start_paused = true)]
 async fn the_request_says_whether_the_model_thinks() {
-    let fleet = fleet(&model("qwen3.5", ""), |_| stream(&[&delta("So."), STOP, "[DONE]"]));
+    let fleet = fleet(&model("qwen3.5", ""), |_| {
+        stream(&[&delta("So."), STOP, "[DONE]"])
+    });
     let check = async |more: &str, reasoning: &str, content: &str| {
         let body = chat(&["x"]).replace("\"model\"", &format!("{more}\"model\""));
         let answer = fleet.ask(&[], &body).await;
@@ -154,7 +159,12 @@ async fn the_request_says_whether_the_model_thinks() {
     check(&kwargs(false), "", "So.").await;
     check(&kwargs(true), "So.", "").await;
     // RC-034: another template's switch means nothing.
-    check(&kwargs(false).replace("enable_thinking", "thinking"), "So.", "").await;
+    check(
+        &kwargs(false).replace("enable_thinking", "thinking"),
+        "So.",
+        "",
+    )
+    .await;
     // RC-021
     check(r#""separate_reasoning":false,"#, "", "So.").await;
     check(r#""include_reasoning":false,"#, "", "").await;
@@ -165,7 +175,11 @@ async fn the_request_says_whether_the_model_thinks() {
 async fn an_answer_that_a_client_left_leaves_nothing_behind() {
     // RC-046
     let fleet = fleet(&model("deepseek-r1", ""), |n| match n {
-        0 => vec![stream_head(), chunk(&sse(&[&delta("thinking a")])), Step::Hang],
+        0 => vec![
+            stream_head(),
+            chunk(&sse(&[&delta("thinking a")])),
+            Step::Hang,
+        ],
         _ => stream(&[&delta("</think>Reply b"), STOP, "[DONE]"]),
     });
     let response = fleet.open(&[], &chat(&["x"])).await;
@@ -190,7 +204,10 @@ async fn a_wrong_family_is_refused_with_the_known_ones() {
     let fleet = fleet(&model("qwen3", ""), |_| stream(&[STOP, "[DONE]"]));
     let file = tempfile::NamedTempFile::new().unwrap();
     for (policy, why) in [
-        (model("qwen33", ""), "`models[0].family`: family `qwen33`: unknown; name one of none,"),
+        (
+            model("qwen33", ""),
+            "`models[0].family`: family `qwen33`: unknown; name one of none,",
+        ),
         ("[[families]]\nname='a'\nstyl='none'\n".to_owned(), "styl"),
     ] {
         std::fs::write(file.path(), format!("version = 1\n{policy}")).unwrap();
@@ -242,16 +259,33 @@ async fn a_budget_goes_to_the_replica_in_its_engines_words_and_is_told() {
     let asked = r#""thinking_token_budget":7,"#;
     assert_eq!(check(vllm, asked, asked, "7").await, 0.0);
     // RC-135, RC-132: lowered, and said so.
-    let lowered = check(vllm, r#""thinking_token_budget":90,"max_tokens":90,"#, "\"thinking_token_budget\":45,", "45");
+    let lowered = check(
+        vllm,
+        r#""thinking_token_budget":90,"max_tokens":90,"#,
+        "\"thinking_token_budget\":45,",
+        "45",
+    );
     assert_eq!(lowered.await, 1.0);
-    check(Some(Engine::LlamaCpp), asked, "\"thinking_budget_tokens\":7,", "7").await;
+    check(
+        Some(Engine::LlamaCpp),
+        asked,
+        "\"thinking_budget_tokens\":7,",
+        "7",
+    )
+    .await;
     // This project's own replica names its process, which is how it is known.
     check(None, asked, asked, "7").await;
     // Nothing is thought, so there is no budget.
     let off = r#""chat_template_kwargs":{"enable_thinking":false},"#;
     check(vllm, off, off, "").await;
     let off = r#""enable_thinking":false,"#;
-    check(vllm, off, ",\"chat_template_kwargs\":{\"enable_thinking\":false}}", "").await;
+    check(
+        vllm,
+        off,
+        ",\"chat_template_kwargs\":{\"enable_thinking\":false}}",
+        "",
+    )
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -260,8 +294,15 @@ async fn a_budget_that_is_none_is_refused_by_its_field() {
     let fleet = fleet("", |_| stream(&[STOP, "[DONE]"]));
     let body = chat(&["x"]).replace("\"model\"", "\"thinking_token_budget\":true,\"model\"");
     let answer = fleet.ask(&[], &body).await;
-    assert_eq!((answer.status, &*answer.code()), (400, "invalid_thinking_budget"));
-    assert!(answer.body.contains("\"param\":\"thinking_token_budget\""), "{}", answer.body);
+    assert_eq!(
+        (answer.status, &*answer.code()),
+        (400, "invalid_thinking_budget")
+    );
+    assert!(
+        answer.body.contains("\"param\":\"thinking_token_budget\""),
+        "{}",
+        answer.body
+    );
     assert_eq!(fleet.replicas[0].count(), 0);
 }
 
@@ -269,11 +310,15 @@ async fn a_budget_that_is_none_is_refused_by_its_field() {
 async fn earlier_reasoning_is_left_out_where_the_template_drops_it() {
     let fleet = fleet(&model("deepseek-r1", ""), |_| stream(&[STOP, "[DONE]"]));
     let thought = r#","reasoning_content":"old","#;
-    let body = chat(&["x", "1", "y"]).replace(r#""assistant","#, &format!("\"assistant\"{thought}"));
+    let body =
+        chat(&["x", "1", "y"]).replace(r#""assistant","#, &format!("\"assistant\"{thought}"));
     assert!(body.contains(thought));
     let _ = fleet.ask(&[], &body).await;
     let sent = fleet.replicas[0].last().body;
-    assert!(!sent.contains("old") && sent.contains("include_usage"), "{sent}");
+    assert!(
+        !sent.contains("old") && sent.contains("include_usage"),
+        "{sent}"
+    );
 }
 
 /// Lines of a log that a test looks through.
@@ -312,7 +357,11 @@ async fn a_planted_secret_reaches_only_the_field_for_reasoning() {
             1 => stream(&[&own, &delta("So."), STOP, "[DONE]"]),
             2 => json(200, &whole),
             // Broken off inside the thought, as a stream and as a whole.
-            3 => vec![stream_head(), chunk(&sse(&[&thought[..thought.len() - 9]])), end()],
+            3 => vec![
+                stream_head(),
+                chunk(&sse(&[&thought[..thought.len() - 9]])),
+                end(),
+            ],
             4 => vec![stream_head(), chunk(&sse(&[&own])), Step::Drop],
             _ => vec![
                 Step::Send("HTTP/1.1 200 OK\r\ncontent-length: 9999\r\n\r\n".into()),
@@ -333,7 +382,10 @@ async fn a_planted_secret_reaches_only_the_field_for_reasoning() {
     }
     let log = lines.0.lock().unwrap().clone();
     let log = String::from_utf8(log).unwrap();
-    assert!(log.contains("request ended") && !log.contains(SECRET), "{log}");
+    assert!(
+        log.contains("request ended") && !log.contains(SECRET),
+        "{log}"
+    );
 }
 
 proptest! {

@@ -1,8 +1,8 @@
 //! The policy file's JSON Schema, by which editors complete and check it.
 
+use super::models::MODEL_NAME_BYTES_MAX;
 use super::spec::{Key, Kind, NAMES_MAX, SECTIONS, Spec, THOUSAND, VERSION, VERSION_SAYS, quoted};
 use super::tables::{NAME_CHARS_MAX, POOL_REPLICAS_MAX};
-use super::models::MODEL_NAME_BYTES_MAX;
 use crate::lanes::{CONDITION_BYTES_MAX, TABLES_MAX};
 use crate::models::{Reasoning, ReasoningField, THINKING_TOKENS_MAX};
 use crate::policy::Policy;

@@ -4,9 +4,7 @@ use toml::de::DeValue;
 
 use super::reader::{Reader, Section};
 use super::spec::quoted;
-use crate::models::{
-    FamilyRow, ModelRule, Models, Reasoning, ReasoningField, THINKING_TOKENS_MAX,
-};
+use crate::models::{FamilyRow, ModelRule, Models, Reasoning, ReasoningField, THINKING_TOKENS_MAX};
 use crate::nearest::nearest;
 
 /// Longest name of a model or family, in bytes.
@@ -146,7 +144,10 @@ pub(super) fn rule_json(rule: &ModelRule) -> String {
             .iter()
             .map(|family| format!("\"family\": {}", quoted(family))),
     );
-    members.push(format!("\"reasoning\": {}", quoted(rule.reasoning.as_str())));
+    members.push(format!(
+        "\"reasoning\": {}",
+        quoted(rule.reasoning.as_str())
+    ));
     let field = quoted(rule.field.as_str());
     members.push(format!("\"reasoning_field\": {field}"));
     members.extend(

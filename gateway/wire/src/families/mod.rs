@@ -45,9 +45,13 @@ impl Families {
         let others = Self::built_in()?.rows;
         let replaced = |other: &Family| {
             let name = plain(&other.name);
-            rows.iter().any(|row| row.names().any(|own| plain(own) == name))
+            rows.iter()
+                .any(|row| row.names().any(|own| plain(own) == name))
         };
-        let kept: Vec<Family> = others.into_iter().filter(|other| !replaced(other)).collect();
+        let kept: Vec<Family> = others
+            .into_iter()
+            .filter(|other| !replaced(other))
+            .collect();
         rows.extend(kept);
         Ok(Self { rows, own })
     }

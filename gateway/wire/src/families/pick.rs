@@ -6,11 +6,20 @@ use super::Family;
 pub(super) fn by_template<'a>(rows: &'a [Family], template: &str) -> Option<&'a Family> {
     let marks = |family: &Family| family.template.iter().map(String::len).sum::<usize>();
     let fits = |family: &&Family| {
-        let all = family.template.iter().all(|mark| template.contains(&**mark));
+        let all = family
+            .template
+            .iter()
+            .all(|mark| template.contains(&**mark));
         all && marks(family) > 0
     };
-    let best = rows.iter().filter(fits).max_by_key(|family| marks(family))?;
-    let equal = rows.iter().filter(fits).filter(|family| marks(family) == marks(best));
+    let best = rows
+        .iter()
+        .filter(fits)
+        .max_by_key(|family| marks(family))?;
+    let equal = rows
+        .iter()
+        .filter(fits)
+        .filter(|family| marks(family) == marks(best));
     (equal.count() == 1).then_some(best)
 }
 

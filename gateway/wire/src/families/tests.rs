@@ -103,8 +103,19 @@ fn a_policys_own_families_come_first() {
         [of("m"), of("Qwen/Qwen3-8B"), of("QwQ-32B"), of("GLM-4.6")],
         [Some("house"), Some("house"), None, Some("glm-4.5")]
     );
-    assert!(matches!(families.named("qwq").unwrap().grammar, Grammar::None));
-    assert_eq!(families.named("house").unwrap().switch.member(true).as_deref(), Some("\"think\":true"));
+    assert!(matches!(
+        families.named("qwq").unwrap().grammar,
+        Grammar::None
+    ));
+    assert_eq!(
+        families
+            .named("house")
+            .unwrap()
+            .switch
+            .member(true)
+            .as_deref(),
+        Some("\"think\":true")
+    );
     let error = Families::with_policy(&text.replace("'think'", "'a b'")).unwrap_err();
     assert!(error.to_string().contains("`house`: `switch`"), "{error}");
     assert!(Families::with_policy(&text.replace("models", "model")).is_err());

@@ -88,13 +88,7 @@ pub(super) fn patch(
 }
 
 /// The replica's own reasoning, which stands in `from`, under the names that the client reads: its bytes are copied as they are.
-fn rename(
-    field: FieldName,
-    place: &ChoicePlaces,
-    from: &Member,
-    data: &[u8],
-    patch: &mut Patch,
-) {
+fn rename(field: FieldName, place: &ChoicePlaces, from: &Member, data: &[u8], patch: &mut Patch) {
     let raw = data.get(from.value.clone()).unwrap_or_default();
     let there = [&place.reasoning_content, &place.reasoning];
     let mut missing = None;

@@ -209,7 +209,10 @@ impl Reshaper {
                 continue;
             };
             left |= self.one(at, data, place, whole);
-            content |= !self.choices.get(at).is_none_or(|choice| choice.content.text.is_empty());
+            content |= !self
+                .choices
+                .get(at)
+                .is_none_or(|choice| choice.content.text.is_empty());
         }
         left |= places.each.len() != 1;
         if let Some(usage) = &mut seen.usage {
@@ -307,7 +310,9 @@ fn text_of(raw: &[u8]) -> Option<std::borrow::Cow<'_, str>> {
     if text.escaped {
         return text.to_text().ok().map(std::borrow::Cow::Owned);
     }
-    std::str::from_utf8(text.raw).ok().map(std::borrow::Cow::Borrowed)
+    std::str::from_utf8(text.raw)
+        .ok()
+        .map(std::borrow::Cow::Borrowed)
 }
 
 #[cfg(test)]

@@ -41,7 +41,9 @@ fn stream(plan: Plan, events: &[String]) -> (Vec<String>, Reshaper) {
 
 fn delta(index: u64, content: &str) -> String {
     let content = serde_json::to_string(content).unwrap();
-    format!(r#"{{"id":"c","choices":[{{"index":{index},"delta":{{"content":{content}}},"finish_reason":null}}]}}"#)
+    format!(
+        r#"{{"id":"c","choices":[{{"index":{index},"delta":{{"content":{content}}},"finish_reason":null}}]}}"#
+    )
 }
 
 fn finish(index: u64) -> String {
@@ -86,11 +88,40 @@ fn whole(plan: Plan, text: &str) -> Split {
 /// Texts rich in pieces of markers, with letters of several bytes, quotes and escapes.
 fn text() -> impl Strategy<Value = String> {
     let pieces = prop::sample::select(vec![
-        "<think>", "</think>", "<th", "ink>", "</", "think", ">", "\n", " ", "a", "é", "漢", "\"", "\\",
-        "<tool_call>\n{", "<tool_call>", "[THINK]", "[/THINK]", "◁think▷", "◁/think▷", "<answer>\n",
-        "</answer>", "<|channel|>analysis<|message|>", "<|end|>", "<|start|>assistant",
-        "<|channel|>final<|message|>", "<seed:think>", "</seed:think>", "<|START_THINKING|>",
-        "<|END_THINKING|>", "Here is my response:", "Here is my ", "<|channel>thought\n", "<channel|>",
+        "<think>",
+        "</think>",
+        "<th",
+        "ink>",
+        "</",
+        "think",
+        ">",
+        "\n",
+        " ",
+        "a",
+        "é",
+        "漢",
+        "\"",
+        "\\",
+        "<tool_call>\n{",
+        "<tool_call>",
+        "[THINK]",
+        "[/THINK]",
+        "◁think▷",
+        "◁/think▷",
+        "<answer>\n",
+        "</answer>",
+        "<|channel|>analysis<|message|>",
+        "<|end|>",
+        "<|start|>assistant",
+        "<|channel|>final<|message|>",
+        "<seed:think>",
+        "</seed:think>",
+        "<|START_THINKING|>",
+        "<|END_THINKING|>",
+        "Here is my response:",
+        "Here is my ",
+        "<|channel>thought\n",
+        "<channel|>",
     ]);
     prop::collection::vec(pieces, 0..14).prop_map(|pieces| pieces.concat())
 }

@@ -39,10 +39,14 @@ fn a_budget_is_a_whole_number_or_refused() {
             }
         }
     }
-    let nested = r#"{"thinking":{"type":"enabled","budget_tokens":7},"reasoning":{"max_tokens":7}}"#;
+    let nested =
+        r#"{"thinking":{"type":"enabled","budget_tokens":7},"reasoning":{"max_tokens":7}}"#;
     assert_eq!(asked(&thinking(nested)), Ok(Some(7)));
     let differ = r#"{"thinking":{"budget_tokens":7},"thinking_token_budget":8}"#;
-    assert_eq!(asked(&thinking(differ)).unwrap_err().field, "thinking_token_budget");
+    assert_eq!(
+        asked(&thinking(differ)).unwrap_err().field,
+        "thinking_token_budget"
+    );
 }
 
 #[test]
@@ -73,12 +77,28 @@ fn a_budget_stands_where_its_engine_reads_it() {
         );
     };
     check("{}", Engine::Vllm, r#"{"thinking_token_budget":9}"#);
-    check(r#"{"n":1}"#, Engine::LlamaCpp, r#"{"n":1,"thinking_budget_tokens":9}"#);
+    check(
+        r#"{"n":1}"#,
+        Engine::LlamaCpp,
+        r#"{"n":1,"thinking_budget_tokens":9}"#,
+    );
     let own = r#"{"thinking_token_budget": 9,"n":1}"#;
     check(own, Engine::Pinion, own);
-    check(own, Engine::LlamaCpp, r#"{"thinking_budget_tokens":9,"n":1}"#);
-    check(&own.replace('9', "12"), Engine::Vllm, r#"{"thinking_token_budget":9,"n":1}"#);
-    check("{}", Engine::Sglang, r#"{"custom_params":{"thinking_budget":9}}"#);
+    check(
+        own,
+        Engine::LlamaCpp,
+        r#"{"thinking_budget_tokens":9,"n":1}"#,
+    );
+    check(
+        &own.replace('9', "12"),
+        Engine::Vllm,
+        r#"{"thinking_token_budget":9,"n":1}"#,
+    );
+    check(
+        "{}",
+        Engine::Sglang,
+        r#"{"custom_params":{"thinking_budget":9}}"#,
+    );
     check(
         r#"{"custom_params":{"a":1}}"#,
         Engine::Sglang,
@@ -128,7 +148,12 @@ fn a_wish_is_put_into_the_templates_own_switch() {
     check("qwen3", both, Some((true, true)), both);
     let odd = r#"{"enable_thinking":false,"chat_template_kwargs":[]}"#;
     check("qwen3", odd, no, odd);
-    check("deepseek-r1", r#"{"enable_thinking":false}"#, no, r#"{"enable_thinking":false}"#);
+    check(
+        "deepseek-r1",
+        r#"{"enable_thinking":false}"#,
+        no,
+        r#"{"enable_thinking":false}"#,
+    );
     check("qwen3", "{}", None, "{}");
 }
 

@@ -30,9 +30,12 @@ tags = { open = ["<a>"], reopen = true }
 
 #[test]
 fn models_and_families_that_fit_are_taken() {
-    check(GOOD, &expect![[r#"
+    check(
+        GOOD,
+        &expect![[r#"
         Models { rules: [ModelRule { name: "Qwen/*", family: Some("house"), reasoning: Hidden, field: Both, thinking: Some(false), thinking_tokens_max: Some(256) }, ModelRule { name: "*", family: None, reasoning: Field, field: ReasoningContent, thinking: None, thinking_tokens_max: None }], families: [FamilyRow { name: "house", says: "{\"name\": \"house\", \"tags\": {\"open\": [\"<a>\"], \"reopen\": true}}" }] }
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -81,7 +84,9 @@ fn a_difference_is_told_by_table() {
 
 #[test]
 fn the_first_rule_that_fits_holds() {
-    let models = compile("a.toml", &format!("version = 1\n{GOOD}")).unwrap().models;
+    let models = compile("a.toml", &format!("version = 1\n{GOOD}"))
+        .unwrap()
+        .models;
     assert_eq!(models.of("Qwen/x").unwrap().name, "Qwen/*");
     assert_eq!(models.of("x").unwrap().name, "*");
 }

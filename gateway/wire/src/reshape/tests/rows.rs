@@ -83,7 +83,11 @@ fn an_engines_own_split_is_renamed_and_never_doubled() {
     let reasoning = r#"{"choices":[{"index":0,"delta":{"reasoning":"a\n"}}]}"#;
     let content = r#"{"choices":[{"index":0,"delta":{"content":"b <think> c"}}]}"#;
     let renamed = r#"{"choices":[{"index":0,"delta":{"reasoning_content":"a\n"}}]}"#;
-    check(plan("deepseek-r1"), &[reasoning, content], &[renamed, content]);
+    check(
+        plan("deepseek-r1"),
+        &[reasoning, content],
+        &[renamed, content],
+    );
     let with = |field| Plan {
         field,
         ..plan("none")
@@ -100,10 +104,13 @@ fn an_engines_own_split_is_renamed_and_never_doubled() {
     check(
         with(FieldName::ReasoningContent),
         &[nulls],
-        &[r#"{"choices":[{"index":0,"delta":{"content":null,"reasoning_content":"a","reasoning":null}}]}"#],
+        &[
+            r#"{"choices":[{"index":0,"delta":{"content":null,"reasoning_content":"a","reasoning":null}}]}"#,
+        ],
     );
     // SGLang has the field in every delta, also where it does not split.
-    let empty = r#"{"choices":[{"index":0,"delta":{"content":"a</think>b","reasoning_content":null}}]}"#;
+    let empty =
+        r#"{"choices":[{"index":0,"delta":{"content":"a</think>b","reasoning_content":null}}]}"#;
     check(
         plan("deepseek-r1"),
         &[empty],
@@ -168,7 +175,11 @@ fn reasoning_tokens_are_always_told() {
         events.push(usage(before));
         let (out, _) = stream(plan("qwen3"), &events);
         // A member is added in front of the others.
-        let plain = |text: &str| text.replace(after.trim_start_matches(','), "").replace("{,", "{").replace(",}", "}");
+        let plain = |text: &str| {
+            text.replace(after.trim_start_matches(','), "")
+                .replace("{,", "{")
+                .replace(",}", "}")
+        };
         let last = out.last().unwrap();
         assert!(last.contains(after.trim_start_matches(',')), "{last}");
         assert_eq!(plain(last), plain(&usage(after)), "{before}");
@@ -178,7 +189,11 @@ fn reasoning_tokens_are_always_told() {
     check(&[&text], "", &details(30));
     check(&[&text], &details(0), &details(30));
     check(&[&text], &details(7), &details(7));
-    check(&[&text], r#","completion_tokens_details":null"#, &details(30));
+    check(
+        &[&text],
+        r#","completion_tokens_details":null"#,
+        &details(30),
+    );
     check(&[&text], r#","completion_tokens_details":{}"#, &details(30));
 }
 
@@ -203,7 +218,11 @@ fn text_that_is_none_is_shown_as_it_came_or_not_at_all() {
         shown: Shown::Hidden,
         ..plan("qwen3")
     };
-    check(hidden, &[half], &[r#"{"choices":[{"index":0,"delta":{"content":null}}]}"#]);
+    check(
+        hidden,
+        &[half],
+        &[r#"{"choices":[{"index":0,"delta":{"content":null}}]}"#],
+    );
 }
 
 #[test]
