@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use http::{Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use tower::Service;
 
 use super::reasoning::{Prepared, Split};
@@ -101,13 +101,7 @@ async fn attempt(
                     record,
                 };
                 let mut reply = relay::reply(parts, body, answer).await?;
-                let headers = reply.headers_mut();
-                if let Some(lane) = lane {
-                    headers.insert(X_PINION_LANE, lane);
-                }
-                if let Some(tokens) = budget {
-                    headers.insert(X_PINION_THINKING_BUDGET, tokens.into());
-                }
+                tell(reply.headers_mut(), lane, budget);
                 return Ok(reply);
             }
             Err(failure) => {
@@ -125,6 +119,16 @@ async fn attempt(
         }
     }
     Err(last)
+}
+
+/// Which lane the request took, and how long its model may think.
+fn tell(headers: &mut HeaderMap, lane: Option<HeaderValue>, budget: Option<u64>) {
+    if let Some(lane) = lane {
+        headers.insert(X_PINION_LANE, lane);
+    }
+    if let Some(tokens) = budget {
+        headers.insert(X_PINION_THINKING_BUDGET, tokens.into());
+    }
 }
 
 /// A replica that has no room, or a proxy before one that is gone. The last candidate's refusal is passed on.

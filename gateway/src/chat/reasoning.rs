@@ -47,12 +47,13 @@ pub struct Prepared {
 }
 
 impl Asked {
-    /// Of a request.
+    /// Of a request for this model.
     ///
     /// # Errors
     /// A budget that is none.
     pub(super) fn of(
         policy: Arc<PolicyInUse>,
+        model: &str,
         scan: ChatScan,
         body: Bytes,
         base: Edits,
@@ -61,7 +62,7 @@ impl Asked {
             field: error.field,
             message: error.to_string(),
         })?;
-        let facts = policy.model(scan.model.as_deref().unwrap_or_default());
+        let facts = policy.model(model);
         let rule = facts.rule.as_ref();
         let shown = match rule.map(|rule| rule.reasoning) {
             None | Some(Reasoning::Field) if scan.thinking.excluded => Shown::Hidden,

@@ -170,7 +170,13 @@ fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
     let base = base_edits(&call.scan, stream);
     let (policy, body) = (call.policy.clone(), call.body.clone());
     let (call, scan) = upstream_call(call, &base);
-    let reasoning = Asked::of(policy, scan, body, base)?;
+    let only = || {
+        known
+            .fleet
+            .with_models(|models| models.only().map(str::to_owned))
+    };
+    let model = scan.model.clone().or_else(only).unwrap_or_default();
+    let reasoning = Asked::of(policy, &model, scan, body, base)?;
     Ok(RoutedCall {
         call,
         candidates,

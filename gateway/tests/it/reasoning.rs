@@ -141,6 +141,12 @@ async fn an_unknown_model_passes_unchanged_and_is_counted() {
     let answer = fleet.ask(&[], &named).await;
     assert_eq!(gathered(&answer, "reasoning_content"), "a");
     assert_eq!(gathered(&answer, "content"), "b");
+    // A request without a name means the only model that there is.
+    fleet.tell_models(0, &["Qwen/Qwen3-8B"]);
+    let answer = fleet
+        .ask(&[], &chat(&["x"]).replace("\"model\":\"m\",", ""))
+        .await;
+    assert_eq!(gathered(&answer, "reasoning_content"), "a");
 }
 
 #[tokio::test(start_paused = true)]
