@@ -27,6 +27,13 @@ pub enum Failure {
         /// What was expected, and where.
         message: String,
     },
+    /// A field that limits thinking does not say a limit.
+    BadBudget {
+        /// The field.
+        field: &'static str,
+        /// What is expected.
+        message: String,
+    },
     /// More bytes than the limit.
     BodyTooLarge {
         /// Bytes allowed.
@@ -182,6 +189,7 @@ impl Failure {
                 client(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed")
             }
             Self::BadBody { .. } => client(StatusCode::BAD_REQUEST, "invalid_body"),
+            Self::BadBudget { .. } => client(StatusCode::BAD_REQUEST, "invalid_thinking_budget"),
             Self::BodyTooLarge { .. } => client(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large"),
             Self::BodyCut => Row {
                 outcome: Outcome::ClientClosed,
@@ -251,7 +259,11 @@ impl Failure {
     /// OpenAI's `error.param`: the field at fault, where there is one.
     #[must_use]
     pub fn param(&self) -> Option<&'static str> {
-        matches!(self, Self::ModelNotFound { .. }).then_some("model")
+        match self {
+            Self::ModelNotFound { .. } => Some("model"),
+            Self::BadBudget { field, .. } => Some(field),
+            _ => None,
+        }
     }
 }
 
@@ -264,6 +276,7 @@ impl fmt::Display for Failure {
             ),
             Self::MethodNotAllowed { allowed } => write!(f, "this path takes {allowed} only"),
             Self::BadBody { message } => write!(f, "the body is not a chat request: {message}"),
+            Self::BadBudget { message, .. } => f.write_str(message),
             Self::BodyTooLarge { limit } => write!(
                 f,
                 "the body is larger than the {limit} bytes that this gateway takes; send less, or ask its operator to raise `limits.body_bytes_max`"
@@ -316,85 +329,4 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 #[cfg(test)]
-mod tests {
-    use std::fmt::Write as _;
-
-    use super::*;
-
-    fn every() -> Vec<Failure> {
-        let replica: Arc<str> = "replica-0".into();
-        let cause = || String::from("<cause>");
-        let after = Duration::from_secs(5);
-        vec![
-            Failure::NotFound { path: "/v2".into() },
-            Failure::MethodNotAllowed { allowed: "POST" },
-            Failure::BadBody {
-                message: "<message>".into(),
-            },
-            Failure::BodyTooLarge { limit: 8 },
-            Failure::BodyCut,
-            Failure::BodySlow { after },
-            Failure::ModelNotFound {
-                model: "m".into(),
-                known: "a, b".into(),
-            },
-            Failure::Overloaded { limit: 2 },
-            Failure::NoReplica,
-            Failure::NoReplicaInPool {
-                lane: "long".into(),
-                pool: "big".into(),
-            },
-            Failure::Connect {
-                replica: replica.clone(),
-                cause: cause(),
-            },
-            Failure::Reset {
-                replica: replica.clone(),
-                cause: cause(),
-            },
-            Failure::FirstByteTimeout {
-                replica: replica.clone(),
-                after,
-            },
-            Failure::Truncated {
-                replica: replica.clone(),
-                cause: cause(),
-            },
-            Failure::IdleTimeout {
-                replica: replica.clone(),
-                after,
-            },
-            Failure::EventTooLarge {
-                replica,
-                cause: cause(),
-            },
-        ]
-    }
-
-    #[test]
-    fn the_table_of_failures_is_as_written() {
-        let mut table = String::new();
-        for failure in every() {
-            let Row {
-                status,
-                kind,
-                code,
-                fault,
-                retryable,
-                retry_after,
-                outcome,
-            } = failure.row();
-            let retry = if retryable { "retryable" } else { "final" };
-            let outcome = outcome.as_str();
-            let after = retry_after.map_or(String::new(), |s| format!(" retry-after={s}"));
-            let status = status.as_u16();
-            writeln!(
-                table,
-                "{status} {kind} {code} fault={fault:?} {retry} {outcome}{after}"
-            )
-            .unwrap();
-            writeln!(table, "    {failure}").unwrap();
-        }
-        expect_test::expect_file!["../FAILURES.txt"].assert_eq(&table);
-    }
-}
+mod tests;

@@ -7,6 +7,7 @@ pub mod explain;
 pub mod key;
 pub mod lanes;
 pub mod ledger;
+pub mod models;
 mod nearest;
 pub mod placement;
 pub mod policy;

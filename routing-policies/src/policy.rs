@@ -1,6 +1,7 @@
 //! A policy as the gateway runs it: checked, complete, ready to decide with.
 
 use crate::lanes::Lanes;
+use crate::models::Models;
 use crate::placement::Settings;
 
 /// Everything that a policy file says. Made by [`crate::compile`], or the default.
@@ -14,6 +15,8 @@ pub struct Policy {
     pub placement: PlacementPolicy,
     /// Which replicas a request may go to at all.
     pub lanes: Lanes,
+    /// What is shown of the models' reasoning.
+    pub models: Models,
 }
 
 /// The section `[session]`.

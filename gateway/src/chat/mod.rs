@@ -6,6 +6,8 @@ pub(crate) mod lane;
 pub mod parse;
 mod place;
 pub mod plain;
+pub mod reasoning;
 pub mod relay;
 pub mod route;
 mod silence;
+mod whole;

@@ -3,6 +3,7 @@
 
 pub mod beliefs;
 pub mod breaker;
+pub mod families;
 pub mod gate;
 pub mod health;
 pub mod memory;

@@ -12,6 +12,7 @@ use routing_policies::lanes::Rule;
 use serde::Serialize;
 use tokio::sync::Notify;
 
+use super::families::{ModelFacts, ModelTable};
 use crate::config::ReplicaConfig;
 
 /// What stands in place of a file's name where there is none.
@@ -22,6 +23,7 @@ const BUILT_IN: &str = "built in";
 pub struct PolicyInUse {
     policy: Policy,
     body_paths: Vec<JsonPath>,
+    models: ModelTable,
     source: String,
     version: u64,
     loaded_at: SystemTime,
@@ -38,15 +40,21 @@ impl PolicyInUse {
     pub fn load(file: Option<&Path>, replicas: &[ReplicaConfig]) -> Result<Self, String> {
         let fleet: Vec<&str> = replicas.iter().map(|r| r.name.as_str()).collect();
         let Some(file) = file else {
-            return Self::new(&fleet, BUILT_IN.into(), routing_policies::DEFAULT_POLICY);
+            let text = routing_policies::DEFAULT_POLICY;
+            return Self::new(&fleet, replicas, BUILT_IN.into(), text);
         };
         let name = file.display().to_string();
         let text = std::fs::read_to_string(file)
             .map_err(|error| format!("{name}: cannot be read: {error}"))?;
-        Self::new(&fleet, name, &text)
+        Self::new(&fleet, replicas, name, &text)
     }
 
-    fn new(fleet: &[&str], source: String, text: &str) -> Result<Self, String> {
+    fn new(
+        fleet: &[&str],
+        replicas: &[ReplicaConfig],
+        source: String,
+        text: &str,
+    ) -> Result<Self, String> {
         let policy = routing_policies::compile_for(fleet, &source, text)
             .map_err(|problems| routing_policies::report(&problems))?;
         let path = |text: &String| {
@@ -60,6 +68,7 @@ impl PolicyInUse {
             .map(path)
             .collect::<Result<_, _>>()?;
         Ok(Self {
+            models: ModelTable::new(&source, text, &policy, replicas)?,
             policy,
             body_paths,
             source,
@@ -79,6 +88,18 @@ impl PolicyInUse {
     #[must_use]
     pub fn body_paths(&self) -> &[JsonPath] {
         &self.body_paths
+    }
+
+    /// What is known of replicas' models by their chat templates.
+    #[must_use]
+    pub fn models(&self) -> &ModelTable {
+        &self.models
+    }
+
+    /// What is known of a model's reasoning.
+    #[must_use]
+    pub fn model(&self, model: &str) -> Arc<ModelFacts> {
+        self.models.of(&self.policy, model)
     }
 
     /// A rule could not be worked out for a request.

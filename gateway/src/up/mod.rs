@@ -45,10 +45,7 @@ pub async fn run(options: Up, shutdown: impl Future<Output = ()>) -> Result<(), 
     for index in 0..options.replicas {
         let name = format!("replica-{index}");
         let address = free_address().await?;
-        replicas.push(ReplicaConfig {
-            name: name.clone(),
-            authority: authority(address)?,
-        });
+        replicas.push(ReplicaConfig::new(name.clone(), authority(address)?));
         plans.push(Plan {
             name,
             binary: binary.clone(),

@@ -19,6 +19,8 @@ mod listener;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
+mod reasoning;
+#[cfg(test)]
 mod reload;
 #[cfg(test)]
 mod replica;

@@ -1,8 +1,10 @@
 //! The policy file's JSON Schema, by which editors complete and check it.
 
+use super::models::MODEL_NAME_BYTES_MAX;
 use super::spec::{Key, Kind, NAMES_MAX, SECTIONS, Spec, THOUSAND, VERSION, VERSION_SAYS, quoted};
 use super::tables::{NAME_CHARS_MAX, POOL_REPLICAS_MAX};
 use crate::lanes::{CONDITION_BYTES_MAX, TABLES_MAX};
+use crate::models::{Reasoning, ReasoningField, THINKING_TOKENS_MAX};
 use crate::policy::Policy;
 
 /// The JSON Schema (draft 7, which TOML editors read) of the policy file, with a line break at its end. It says what each key may say,
@@ -31,7 +33,7 @@ pub fn json_schema() -> String {
 }}
 "#,
         quoted(VERSION_SAYS),
-        [sections.join(",\n"), tables()].join(",\n")
+        [sections.join(",\n"), tables(), models()].join(",\n")
     )
 }
 
@@ -90,6 +92,48 @@ fn tables() -> String {
         )
     };
     tables.map(table).join(",\n")
+}
+
+/// `[[models]]` and `[[families]]`.
+fn models() -> String {
+    let words = |words: &[&str]| {
+        let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+        format!("{{ \"enum\": [{}] }}", words.join(", "))
+    };
+    let shown = words(&Reasoning::WORDS.map(|(word, _)| word));
+    let field = words(&ReasoningField::WORDS.map(|(word, _)| word));
+    let models = format!(
+        r#"          "name": {{ "type": "string", "minLength": 1, "maxLength": {MODEL_NAME_BYTES_MAX} }},
+          "family": {{ "type": "string" }},
+          "reasoning": {shown},
+          "reasoning_field": {field},
+          "thinking": {{ "type": "boolean" }},
+          "thinking_tokens_max": {{ "type": "integer", "minimum": 0, "maximum": {THINKING_TOKENS_MAX} }}"#
+    );
+    let family = r#"          "name": { "type": "string" }"#;
+    let table = |name: &str, says: &str, closed: &str, keys: &str| {
+        format!(
+            r#"    "{name}": {{
+      "description": {},
+      "type": "array",
+      "maxItems": {TABLES_MAX},
+      "items": {{
+        "type": "object",
+        "additionalProperties": {closed},
+        "required": ["name"],
+        "properties": {{
+{keys}
+        }}
+      }}
+    }}"#,
+            quoted(says)
+        )
+    };
+    [
+        table("models", "What clients are shown of a model's reasoning, and how much it may think. The first whose name, in which * is any text, fits the model counts.", "false", &models),
+        table("families", "How models mark their reasoning, in place of the gateway's own table or beside it; the keys are those of gateway/wire/families.toml.", "true", family),
+    ]
+    .join(",\n")
 }
 
 fn section(spec: &Spec, default: &Policy) -> String {

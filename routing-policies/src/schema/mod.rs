@@ -1,6 +1,7 @@
 //! The policy file, version 1: which keys there are, what each may say, and how a file becomes a [`Policy`].
 
 mod json;
+mod models;
 mod names;
 mod reader;
 mod spec;
@@ -9,6 +10,7 @@ mod tables;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::lanes::{Lane, Lanes, Pool, Rule};
+use crate::models::Models;
 use crate::placement::Settings;
 use crate::policy::{PlacementPolicy, Policy, PrefixPolicy, SessionPolicy};
 use crate::problem::Problem;
@@ -54,6 +56,11 @@ pub fn changes(old: &Policy, new: &Policy) -> Vec<Change> {
         new: (key.value)(new),
     })
     .chain(tables)
+    .chain(models::TABLES.map(|name| Change {
+        key: name.to_owned(),
+        old: models_table(name, &old.models),
+        new: models_table(name, &new.models),
+    }))
     .filter(|change| change.old != change.new)
     .collect()
 }
@@ -84,6 +91,14 @@ fn table(name: &str, lanes: &Lanes) -> String {
     format!("[{}]", all.join(", "))
 }
 
+fn models_table(name: &str, all: &Models) -> String {
+    let all: Vec<String> = match name {
+        "models" => all.rules.iter().map(models::rule_json).collect(),
+        _ => all.families.iter().map(|row| row.says.clone()).collect(),
+    };
+    format!("[{}]", all.join(", "))
+}
+
 /// Reads a policy file. `file_name` is how problems call it.
 ///
 /// # Errors
@@ -109,6 +124,7 @@ fn read(file_name: &str, text: &str, fleet: Option<&[&str]>) -> Result<Policy, V
         .into_iter()
         .chain(SECTIONS.map(|spec| spec.name))
         .chain(TABLES)
+        .chain(models::TABLES)
         .collect();
     reader.keys(&root, &known);
     reader.version(&root, VERSION);
@@ -117,6 +133,7 @@ fn read(file_name: &str, text: &str, fleet: Option<&[&str]>) -> Result<Policy, V
         prefix: prefix(&mut reader, &root),
         placement: placement(&mut reader, &root),
         lanes: tables::lanes(&mut reader, &root, fleet),
+        models: models::models(&mut reader, &root),
     };
     for error in &syntax {
         let at = error.span().map_or(0, |span| span.start);

@@ -24,7 +24,7 @@ const RULE_KEYS: [&str; 3] = ["name", "when", "lane"];
 pub(super) const TABLES: [&str; 3] = ["pools", "lanes", "rules"];
 
 /// A string of the file with its place.
-type Text = (String, Range<usize>);
+pub(super) type Text = (String, Range<usize>);
 
 /// All three; `fleet` holds the replicas that there are, where they are known.
 pub(super) fn lanes(reader: &mut Reader<'_>, root: &Section<'_>, fleet: Option<&[&str]>) -> Lanes {
@@ -42,7 +42,7 @@ pub(super) fn lanes(reader: &mut Reader<'_>, root: &Section<'_>, fleet: Option<&
 
 fn pools(reader: &mut Reader<'_>, root: &Section<'_>, fleet: Option<&[&str]>) -> Vec<Pool> {
     let mut pools: Vec<Pool> = Vec::new();
-    for table in reader.tables(root, "pools", &POOL_KEYS) {
+    for table in reader.tables(root, "pools", Some(&POOL_KEYS)) {
         let taken = |name: &str| pools.iter().any(|pool| pool.name == name);
         let name = name(reader, &table, taken);
         let mut replicas: Vec<String> = Vec::new();
@@ -63,7 +63,7 @@ fn pools(reader: &mut Reader<'_>, root: &Section<'_>, fleet: Option<&[&str]>) ->
 
 fn lanes_of(reader: &mut Reader<'_>, root: &Section<'_>, pools: &[&str]) -> Vec<Lane> {
     let mut lanes: Vec<Lane> = Vec::new();
-    for table in reader.tables(root, "lanes", &LANE_KEYS) {
+    for table in reader.tables(root, "lanes", Some(&LANE_KEYS)) {
         let taken = |name: &str| lanes.iter().any(|lane| lane.name == name);
         let name = name(reader, &table, taken);
         let pool = table.has("pool").then(|| reader.text(&table, "pool"));
@@ -78,7 +78,7 @@ fn lanes_of(reader: &mut Reader<'_>, root: &Section<'_>, pools: &[&str]) -> Vec<
 
 fn rules(reader: &mut Reader<'_>, root: &Section<'_>, lanes: &[&str]) -> Vec<Rule> {
     let mut rules: Vec<Rule> = Vec::new();
-    for table in reader.tables(root, "rules", &RULE_KEYS) {
+    for table in reader.tables(root, "rules", Some(&RULE_KEYS)) {
         let taken = |name: &str| rules.iter().any(|rule| rule.name == name);
         let name = name(reader, &table, taken);
         let when = reader.text(&table, "when");
@@ -148,12 +148,12 @@ fn condition(
 }
 
 impl Reader<'_> {
-    /// The tables of `[[key]]`, each checked for unknown keys and named by its place.
-    fn tables<'t>(
+    /// The tables of `[[key]]`, each checked for unknown keys (where they are known here) and named by its place.
+    pub(super) fn tables<'t>(
         &mut self,
         root: &Section<'t>,
         key: &'static str,
-        known: &[&str],
+        known: Option<&[&str]>,
     ) -> Vec<Section<'t>> {
         let Some(value) = root.table.get(key) else {
             return Vec::new();
@@ -174,7 +174,9 @@ impl Reader<'_> {
             match element.get_ref() {
                 DeValue::Table(table) => {
                     let section = Section::numbered(path, table, element.span().start);
-                    self.keys(&section, known);
+                    if let Some(known) = known {
+                        self.keys(&section, known);
+                    }
                     tables.push(section);
                 }
                 _ => self.wrong(&path, element.span(), &expected),
@@ -184,7 +186,7 @@ impl Reader<'_> {
     }
 
     /// A string that has to be there.
-    fn text(&mut self, table: &Section<'_>, key: &str) -> Option<Text> {
+    pub(super) fn text(&mut self, table: &Section<'_>, key: &str) -> Option<Text> {
         let path = table.path_of(key);
         let Some(value) = table.table.get(key) else {
             self.add(table.at, format!("`{path}` is missing"));

@@ -166,7 +166,7 @@ cache_tokens = 1e6
             acme.toml:15:1: unknown key `placement.in_flight`; expected one of `crowding`, `in_flight_weight`, `common_share`, `stay`
             acme.toml:18:15: `prefix.block_bytes` is `100`, expected a whole number of bytes from 256 to 4096
             acme.toml:19:16: `prefix.cache_tokens` is `1e6`, expected a whole number of tokens from 1024 to 1000000000
-            acme.toml:21:2: unknown key `zebra`; expected one of `version`, `session`, `prefix`, `placement`, `pools`, `lanes`, `rules`
+            acme.toml:21:2: unknown key `zebra`; expected one of `version`, `session`, `prefix`, `placement`, `pools`, `lanes`, `rules`, `models`, `families`
             20 problems in 1 file; the gateway would keep its running policy
         "#]],
     );

@@ -21,6 +21,9 @@ CASES = [
     ("scan and prefix keys, 1 KB", "scan", 1 << 10, 200),
     ("scan and prefix keys, 256 KB", "scan", 256 << 10, 20),
     ("scan and prefix keys, 4 MB", "scan", 4 << 20, 4),
+    ("stream of 100 events, passed on", "pass", 100, 50),
+    ("stream of 100 events, an answer that is split and has no reasoning", "answer", 100, 50),
+    ("stream of 100 events, half of them reasoning, split", "split", 100, 50),
 ]
 
 

@@ -6,7 +6,17 @@
 
 use std::{hint::black_box, process::ExitCode};
 
-use chat_wire::{JsonPath, role::Role, scan};
+use bytes::{Bytes, BytesMut};
+use chat_wire::{
+    JsonPath,
+    chunk::Places,
+    families::Families,
+    reshape::{Change, FieldName, Plan, Reshaper, Shown},
+    role::Role,
+    scan,
+    sse::FrameCutter,
+    tally::StreamTally,
+};
 use routing_policies::{
     PlacementKey, Policy, ReplicaId, ReplicaView,
     placement::{Ask, Block, Settings, State, rank},
@@ -33,6 +43,9 @@ fn main() -> ExitCode {
     match (args.first().map(String::as_str), number(1), number(2)) {
         (Some("rank"), Some(replicas), Some(times)) => place(replicas, times),
         (Some("scan"), Some(bytes), Some(times)) => read(bytes, times),
+        (Some("pass"), Some(events), Some(times)) => stream(events, times, None),
+        (Some("split"), Some(events), Some(times)) => stream(events, times, Some("</think>")),
+        (Some("answer"), Some(events), Some(times)) => stream(events, times, Some("")),
         _ => return usage(),
     }
     ExitCode::SUCCESS
@@ -43,7 +56,9 @@ fn main() -> ExitCode {
     reason = "a command-line program says here how it is called"
 )]
 fn usage() -> ExitCode {
-    eprintln!("instructions rank REPLICAS TIMES | instructions scan BYTES TIMES");
+    eprintln!(
+        "instructions rank REPLICAS TIMES | scan BYTES TIMES | pass EVENTS TIMES | split EVENTS TIMES | answer EVENTS TIMES"
+    );
     ExitCode::FAILURE
 }
 
@@ -90,6 +105,63 @@ fn place(replicas: usize, times: usize) {
             black_box(&views),
             1.0,
         ));
+    }
+}
+
+/// Takes a stream of `events` apart and looks at each, as the relay does. With a `closer` in the middle it is split too: the first half
+/// is reasoning, or nothing of it where the closer is empty.
+fn stream(events: usize, times: usize, closer: Option<&str>) {
+    let event = |at: usize| {
+        let text = match closer {
+            Some(closer) if at == events / 2 => closer,
+            _ => " word",
+        };
+        format!(
+            "data: {{\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}},\"logprobs\":null,\"finish_reason\":null}}]}}\n\n"
+        )
+    };
+    let chunks: Vec<Bytes> = (0..events).map(|at| Bytes::from(event(at))).collect();
+    let family = if closer == Some("") {
+        "qwen3"
+    } else {
+        "deepseek-r1"
+    };
+    let Some(grammar) = Families::built_in()
+        .ok()
+        .and_then(|families| Some(families.named(family).ok()?.grammar.clone()))
+    else {
+        return;
+    };
+    let plan = Plan {
+        grammar,
+        thinking: None,
+        engine_splits: false,
+        shown: Shown::Field,
+        field: FieldName::ReasoningContent,
+    };
+    let mut room = BytesMut::new();
+    for _ in 0..times {
+        let mut cutter = FrameCutter::new();
+        let mut tally = StreamTally::default();
+        let mut places = Places::default();
+        let mut reshaper = closer.map(|_| Reshaper::new(plan.clone()));
+        for chunk in &chunks {
+            cutter.push(black_box(chunk).clone());
+            while let Ok(Some(frame)) = cutter.next_frame() {
+                let Some(data) = &frame.data else { continue };
+                let Ok(Some(mut seen)) = tally.absorb_placed(data, &mut places) else {
+                    continue;
+                };
+                if let Some(reshaper) = &mut reshaper
+                    && reshaper.event(data, &mut seen, &places).change == Change::Spliced
+                {
+                    room.reserve(frame.raw.len());
+                    reshaper.write(data, &mut room);
+                    black_box(room.split().freeze());
+                }
+                black_box(&seen);
+            }
+        }
     }
 }
 
