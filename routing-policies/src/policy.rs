@@ -14,6 +14,8 @@ pub struct Policy {
     pub placement: PlacementPolicy,
     /// Which replicas a request may go to at all.
     pub lanes: Lanes,
+    /// What is refused.
+    pub limits: LimitsPolicy,
 }
 
 /// The section `[session]`.
@@ -48,6 +50,23 @@ pub struct PrefixPolicy {
 pub struct PlacementPolicy {
     /// What the cost of each replica weighs by.
     pub settings: Settings,
+}
+
+/// The section `[limits]`. In both, 0 is no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LimitsPolicy {
+    /// Requests of one named session that may be in flight at a time, per gateway.
+    pub in_flight_per_session: u32,
+    /// Bytes that a request's tools and messages may have together, as the client wrote them.
+    pub prompt_bytes_max: u32,
+}
+
+impl SessionPolicy {
+    /// Whether anything that a request brings can name its session.
+    #[must_use]
+    pub fn names_any(&self) -> bool {
+        self.agents || !self.headers.is_empty() || !self.body.is_empty()
+    }
 }
 
 impl Default for SessionPolicy {

@@ -82,6 +82,7 @@ pub(super) fn run(options: &Explain) -> Result<String, String> {
         .collect();
     let why = remembered.explain(&policy, &turn, &views);
     let lane = choice.map_or(String::new(), |choice| lane_words(&choice));
+    let lane = limit_words(&policy, &turn) + &lane;
     Ok(lane + &told(&policy, &replicas, pool, &turn, source, &why))
 }
 
@@ -158,6 +159,27 @@ fn header<'h>(headers: &'h [(String, String)]) -> impl Fn(&str) -> Option<&'h [u
         let found = headers.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_bytes())
     }
+}
+
+/// What the policy's limits say to the request; nothing where there are none.
+fn limit_words(policy: &Policy, turn: &Turn) -> String {
+    let limits = policy.limits;
+    let (bytes, most) = (turn.chain.bytes(), limits.prompt_bytes_max);
+    let mut text = match most {
+        0 => String::new(),
+        most if bytes > u64::from(most) => format!(
+            "refused: its tools and messages are {bytes} bytes, more than `limits.prompt_bytes_max` = {most}; else it would go so:\n"
+        ),
+        most => format!("limit: {bytes} of {most} bytes of tools and messages\n"),
+    };
+    text += &match (limits.in_flight_per_session, turn.session) {
+        (0, _) => String::new(),
+        (most, Some(_)) => {
+            format!("limit: {most} requests of this session at a time, at each gateway\n")
+        }
+        (_, None) => "limit: not counted by session, as nothing names one\n".to_owned(),
+    };
+    text
 }
 
 /// The lane, its pool, and the rule that chose it.

@@ -33,7 +33,7 @@ struct Entry {
 
 /// Keys are uniform hashes: their words mixed are as good as any hash of them.
 #[derive(Debug, Default)]
-struct FirstWord(u64);
+pub(super) struct FirstWord(u64);
 
 impl Hasher for FirstWord {
     fn finish(&self) -> u64 {

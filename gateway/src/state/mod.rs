@@ -9,6 +9,7 @@ pub mod memory;
 pub mod models;
 pub mod policy;
 pub mod replicas;
+pub mod seats;
 pub mod sent;
 
 use std::collections::BTreeMap;
@@ -25,6 +26,7 @@ use beliefs::Beliefs;
 use memory::Memory;
 use policy::{PolicyState, PolicyStore};
 use replicas::{Fleet, Replica};
+use seats::Seats;
 use tokio::time::Instant;
 
 /// Prefixes remembered per session pin: a conversation without an id leaves one key per turn.
@@ -43,6 +45,8 @@ pub struct Known {
     pub sessions: Memory<SessionKey>,
     /// Conversation so far to the index of the replica that answered it.
     pub prefixes: Memory<PrefixKey>,
+    /// Requests in flight by session, where the policy limits them.
+    pub seats: Arc<Seats>,
     /// The series.
     pub metrics: Metrics,
 }
@@ -59,6 +63,7 @@ impl Known {
             sessions: Memory::new(room.sessions, room.ttl),
             prefixes: Memory::new(room.prefixes, room.ttl),
             policy,
+            seats: Arc::default(),
             metrics,
         }
     }

@@ -17,6 +17,8 @@ mod limits;
 #[cfg(test)]
 mod listener;
 #[cfg(test)]
+mod policy_limits;
+#[cfg(test)]
 mod properties;
 #[cfg(test)]
 mod reload;

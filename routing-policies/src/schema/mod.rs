@@ -10,11 +10,11 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::lanes::{Lane, Lanes, Pool, Rule};
 use crate::placement::Settings;
-use crate::policy::{PlacementPolicy, Policy, PrefixPolicy, SessionPolicy};
+use crate::policy::{LimitsPolicy, PlacementPolicy, Policy, PrefixPolicy, SessionPolicy};
 use crate::problem::Problem;
 pub use json::json_schema;
 use reader::{Reader, Section};
-use spec::{PLACEMENT, PREFIX, SECTIONS, SESSION, THOUSAND, VERSION, quoted};
+use spec::{LIMITS, PLACEMENT, PREFIX, SECTIONS, SESSION, THOUSAND, VERSION, quoted};
 use tables::TABLES;
 
 /// The text of the policy that a gateway runs when it is given none. It says in full what [`Policy::default`] is.
@@ -112,8 +112,10 @@ fn read(file_name: &str, text: &str, fleet: Option<&[&str]>) -> Result<Policy, V
         .collect();
     reader.keys(&root, &known);
     reader.version(&root, VERSION);
+    let session = session(&mut reader, &root);
     let policy = Policy {
-        session: session(&mut reader, &root),
+        limits: limits(&mut reader, &root, &session),
+        session,
         prefix: prefix(&mut reader, &root),
         placement: placement(&mut reader, &root),
         lanes: tables::lanes(&mut reader, &root, fleet),
@@ -189,6 +191,26 @@ fn placement(reader: &mut Reader<'_>, root: &Section<'_>) -> PlacementPolicy {
             leave_s_min,
         },
     }
+}
+
+fn limits(reader: &mut Reader<'_>, root: &Section<'_>, session: &SessionPolicy) -> LimitsPolicy {
+    let default = LimitsPolicy::default();
+    let Some(section) = reader.section(root, &LIMITS) else {
+        return default;
+    };
+    let limits = LimitsPolicy {
+        in_flight_per_session: reader
+            .count(&section, "in_flight_per_session")
+            .unwrap_or(default.in_flight_per_session),
+        prompt_bytes_max: reader
+            .count(&section, "prompt_bytes_max")
+            .unwrap_or(default.prompt_bytes_max),
+    };
+    if limits.in_flight_per_session > 0 && !session.names_any() {
+        let message = "`limits.in_flight_per_session` counts sessions that something names, but `session.headers` and `session.body` are empty and `session.agents` is `false`; expected one of them to name sessions, or `0`";
+        reader.add(section.place("in_flight_per_session"), message.to_owned());
+    }
+    limits
 }
 
 #[cfg(test)]
