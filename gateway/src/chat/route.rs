@@ -142,7 +142,7 @@ fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
                 ..
             }) => Failure::NoReplicaInPool {
                 lane: lane.name.clone(),
-                pool: pool.name.clone(),
+                pool: pool.name().to_owned(),
             },
             _ => Failure::NoReplica,
         });

@@ -195,7 +195,7 @@ fn lane_words(choice: &LaneChoice<'_>) -> String {
         |rule| format!("by the rule {}: {}", rule.name, rule.when.source()),
     );
     let pool = pool.map_or("all replicas".to_owned(), |pool| {
-        format!("{} ({})", pool.name, pool.replicas.join(", "))
+        format!("{} ({})", pool.name(), pool.replicas().join(", "))
     });
     let failed = failed.map_or(String::new(), |rule| {
         format!("rule that cannot be worked out: {}\n", rule.name)

@@ -24,10 +24,10 @@ pub struct Lanes {
 /// Replicas under one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pool {
-    /// Its name.
-    pub name: String,
-    /// Its replicas, by the names that the gateway's configuration gives them.
-    pub replicas: Vec<String>,
+    name: String,
+    replicas: Vec<String>,
+    /// Of the replicas, in order: each request looks up each replica.
+    ids: Vec<ReplicaId>,
 }
 
 /// A way that requests take.
@@ -83,12 +83,34 @@ pub struct LaneChoice<'p> {
 }
 
 impl Pool {
+    /// The pool `name` of these replicas, by the names that the gateway's configuration gives them.
+    #[must_use]
+    pub fn new(name: String, replicas: Vec<String>) -> Self {
+        let mut ids: Vec<ReplicaId> = replicas.iter().map(|name| ReplicaId::of(name)).collect();
+        ids.sort_unstable();
+        Self {
+            name,
+            replicas,
+            ids,
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The names of its replicas, in the order of the file.
+    #[must_use]
+    pub fn replicas(&self) -> &[String] {
+        &self.replicas
+    }
+
     /// Whether the replica is one of its.
     #[must_use]
     pub fn has(&self, replica: ReplicaId) -> bool {
-        self.replicas
-            .iter()
-            .any(|name| ReplicaId::of(name) == replica)
+        self.ids.binary_search(&replica).is_ok()
     }
 }
 

@@ -4,18 +4,18 @@ mod json;
 mod names;
 mod reader;
 mod spec;
+mod table_spec;
 mod tables;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::lanes::{Lane, Lanes, Pool, Rule};
 use crate::placement::Settings;
 use crate::policy::{LimitsPolicy, PlacementPolicy, Policy, PrefixPolicy, SessionPolicy};
 use crate::problem::Problem;
 pub use json::json_schema;
 use reader::{Reader, Section};
-use spec::{LIMITS, PLACEMENT, PREFIX, SECTIONS, SESSION, THOUSAND, VERSION, quoted};
-use tables::TABLES;
+use spec::{LIMITS, PLACEMENT, PREFIX, SECTIONS, SESSION, THOUSAND, VERSION};
+use table_spec::{LANES, POOLS, RULES, TABLES, Table};
 
 /// The text of the policy that a gateway runs when it is given none. It says in full what [`Policy::default`] is.
 pub const DEFAULT_POLICY: &str = include_str!("../../policies/default.toml");
@@ -43,11 +43,11 @@ pub fn changes(old: &Policy, new: &Policy) -> Vec<Change> {
     let keys = SECTIONS
         .iter()
         .flat_map(|spec| spec.keys.iter().map(move |key| (spec.name, key)));
-    let tables = TABLES.map(|name| Change {
-        key: name.to_owned(),
-        old: table(name, &old.lanes),
-        new: table(name, &new.lanes),
-    });
+    let tables = [
+        table(&POOLS, old, new),
+        table(&LANES, old, new),
+        table(&RULES, old, new),
+    ];
     keys.map(|(section, key)| Change {
         key: format!("{section}.{}", key.name),
         old: (key.value)(old),
@@ -58,30 +58,12 @@ pub fn changes(old: &Policy, new: &Policy) -> Vec<Change> {
     .collect()
 }
 
-/// What a policy has under `[[name]]`, as JSON.
-fn table(name: &str, lanes: &Lanes) -> String {
-    let pool = |pool: &Pool| {
-        let (name, replicas) = (quoted(&pool.name), spec::list(&pool.replicas));
-        format!("{{\"name\": {name}, \"replicas\": {replicas}}}")
-    };
-    let lane = |lane: &Lane| {
-        let pool = lane.pool.as_ref();
-        let pool = pool.map_or(String::new(), |pool| {
-            format!(", \"pool\": {}", quoted(pool))
-        });
-        format!("{{\"name\": {}{pool}}}", quoted(&lane.name))
-    };
-    let rule = |rule: &Rule| {
-        let (name, lane) = (quoted(&rule.name), quoted(&rule.lane));
-        let when = quoted(rule.when.source());
-        format!("{{\"name\": {name}, \"when\": {when}, \"lane\": {lane}}}")
-    };
-    let all: Vec<String> = match name {
-        "pools" => lanes.pools.iter().map(pool).collect(),
-        "lanes" => lanes.lanes.iter().map(lane).collect(),
-        _ => lanes.rules.iter().map(rule).collect(),
-    };
-    format!("[{}]", all.join(", "))
+fn table<R>(table: &Table<R>, old: &Policy, new: &Policy) -> Change {
+    Change {
+        key: table.name.to_owned(),
+        old: table.value(&old.lanes),
+        new: table.value(&new.lanes),
+    }
 }
 
 /// Reads a policy file. `file_name` is how problems call it.
