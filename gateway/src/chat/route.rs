@@ -125,7 +125,8 @@ fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
     let pool = lane.and_then(|choice| choice.pool);
     let views = views(known, model, pool)?;
     let policy = call.policy.policy();
-    let (decision, placed, pinned_elsewhere) = place(known, policy, &call, &views);
+    let (decision, mut placed, pinned_elsewhere) = place(known, policy, &call, &views);
+    placed.lane = lane.map(|choice| choice.lane.name.clone());
     let candidates: Vec<Arc<Replica>> = decision
         .candidates
         .iter()
@@ -141,7 +142,7 @@ fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
                 pool: Some(pool),
                 ..
             }) => Failure::NoReplicaInPool {
-                lane: lane.name.clone(),
+                lane: lane.name.to_string(),
                 pool: pool.name().to_owned(),
             },
             _ => Failure::NoReplica,

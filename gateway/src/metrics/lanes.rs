@@ -95,12 +95,14 @@ impl Lanes {
         let mut lanes = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
         for name in names {
             let room = lanes.len() < LANES_MAX;
-            let name = if room { name.clone() } else { OTHER_LANES.into() };
-            let make = || Arc::new(LaneTokens::new(&self.vecs, &self.replica, &name));
-            if !lanes.contains_key(&name) {
-                let tokens = make();
-                lanes.insert(name, tokens);
-            }
+            let name = if room {
+                name.clone()
+            } else {
+                OTHER_LANES.into()
+            };
+            let label = name.clone();
+            let make = || Arc::new(LaneTokens::new(&self.vecs, &self.replica, &label));
+            lanes.entry(name).or_insert_with(make);
         }
     }
 

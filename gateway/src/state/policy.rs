@@ -128,7 +128,8 @@ pub struct PolicyState {
     loaded_at_unix_seconds: u64,
     /// What is wrong with the file as it stands now, where the gateway did not take it.
     last_error: Option<String>,
-    /// Pins of named sessions that the last change of policy forgot, by their age or for want of room. Sessions that it names otherwise
+    /// Pins of named sessions that the last change of policy forgot, by their age, for want of room or since no lane leads to their
+    /// replica. Sessions that it names otherwise
     /// than before are not among them: the gateway cannot know those.
     pins_forgotten: usize,
 }

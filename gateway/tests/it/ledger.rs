@@ -151,7 +151,7 @@ impl Live {
         ["predicted_cached", "cached", "prompt"].map(|what| {
             let of = |name| {
                 self.fleet.metric(&format!(
-                    "gateway_{what}_tokens_total{{replica=\"{name}\"}}"
+                    "gateway_{what}_tokens_total{{lane=\"\",replica=\"{name}\"}}"
                 ))
             };
             of("a") + of("b")
@@ -170,7 +170,7 @@ impl Live {
     fn missed(&self, cause: &str) -> f64 {
         let of = |name| {
             self.fleet.metric(&format!(
-                "gateway_missed_tokens_total{{cause=\"{cause}\",replica=\"{name}\"}}"
+                "gateway_missed_tokens_total{{cause=\"{cause}\",lane=\"\",replica=\"{name}\"}}"
             ))
         };
         of("a") + of("b")
@@ -221,7 +221,7 @@ async fn predictions_come_right_after_a_restart() {
     tokio::time::advance(std::time::Duration::from_secs(1)).await;
     let prompts = |name| {
         live.fleet.metric(&format!(
-            "gateway_prompt_tokens_total{{replica=\"{name}\"}}"
+            "gateway_prompt_tokens_total{{lane=\"\",replica=\"{name}\"}}"
         ))
     };
     let busier = usize::from(prompts("b") > prompts("a"));
@@ -276,10 +276,10 @@ async fn predicted_share(first: &str, second: &str) -> f64 {
     let caching = Caching::new(CACHE_TOKENS);
     let fleet = Fleet::new(vec![caching.scripted("a")]);
     fleet.ask(&[], first).await;
-    let prompt = || fleet.metric("gateway_prompt_tokens_total{replica=\"a\"}");
+    let prompt = || fleet.metric("gateway_prompt_tokens_total{lane=\"\",replica=\"a\"}");
     let before = prompt();
     fleet.ask(&[], second).await;
-    let predicted = fleet.metric("gateway_predicted_cached_tokens_total{replica=\"a\"}");
+    let predicted = fleet.metric("gateway_predicted_cached_tokens_total{lane=\"\",replica=\"a\"}");
     predicted / (prompt() - before)
 }
 

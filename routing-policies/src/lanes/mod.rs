@@ -5,6 +5,8 @@ mod condition;
 
 pub use condition::{CONDITION_BYTES_MAX, Condition};
 
+use std::sync::Arc;
+
 use crate::key::ReplicaId;
 
 /// Most pools, most lanes and most rules of one policy.
@@ -33,8 +35,8 @@ pub struct Pool {
 /// A way that requests take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lane {
-    /// Its name.
-    pub name: String,
+    /// Its name; a request takes it along.
+    pub name: Arc<str>,
     /// The name of its pool; `None` is all replicas.
     pub pool: Option<String>,
 }
@@ -115,6 +117,21 @@ impl Pool {
 }
 
 impl Lanes {
+    /// Whether any lane leads to the replica; without lanes, requests may go anywhere.
+    #[must_use]
+    pub fn lead_to(&self, replica: ReplicaId) -> bool {
+        let leads = |lane: &Lane| {
+            let pool = self.pool(lane);
+            pool.is_none_or(|pool| pool.has(replica))
+        };
+        self.lanes.is_empty() || self.lanes.iter().any(leads)
+    }
+
+    fn pool(&self, lane: &Lane) -> Option<&Pool> {
+        let name = lane.pool.as_ref()?;
+        self.pools.iter().find(|pool| pool.name == *name)
+    }
+
     /// The lane of a request; `None` where the policy has no lanes. `header` gives a header's value by its lower-case name, and is
     /// asked only for those that rules mention.
     pub fn choose<'h>(
@@ -139,14 +156,11 @@ impl Lanes {
                 }
             }
         }
-        let named = |rule: &Rule| self.lanes.iter().find(|lane| lane.name == rule.lane);
+        let named = |rule: &Rule| self.lanes.iter().find(|lane| *lane.name == *rule.lane);
         let lane = chosen.and_then(named).unwrap_or(first);
         Some(LaneChoice {
             lane,
-            pool: self
-                .pools
-                .iter()
-                .find(|pool| Some(&pool.name) == lane.pool.as_ref()),
+            pool: self.pool(lane),
             rule: chosen,
             failed,
         })

@@ -20,7 +20,7 @@ pub(super) fn lanes(reader: &mut Reader<'_>, root: &Section<'_>, fleet: Option<&
     let pools = pools(reader, root, fleet);
     let pool_names: Vec<&str> = pools.iter().map(Pool::name).collect();
     let lanes = lanes_of(reader, root, &pool_names);
-    let lane_names: Vec<&str> = lanes.iter().map(|lane| lane.name.as_str()).collect();
+    let lane_names: Vec<&str> = lanes.iter().map(|lane| &*lane.name).collect();
     let rules = rules(reader, root, &lane_names);
     Lanes {
         pools,
@@ -53,13 +53,16 @@ fn pools(reader: &mut Reader<'_>, root: &Section<'_>, fleet: Option<&[&str]>) ->
 fn lanes_of(reader: &mut Reader<'_>, root: &Section<'_>, pools: &[&str]) -> Vec<Lane> {
     let mut lanes: Vec<Lane> = Vec::new();
     for table in reader.tables(root, &LANES) {
-        let taken = |name: &str| lanes.iter().any(|lane| lane.name == name);
+        let taken = |name: &str| lanes.iter().any(|lane| *lane.name == *name);
         let name = name(reader, &table, taken);
         let pool = reader.text(&table, "pool").map(|pool| {
             known(reader, &table, "pool", &pool, pools);
             pool.0
         });
-        lanes.extend(name.map(|name| Lane { name, pool }));
+        lanes.extend(name.map(|name| Lane {
+            name: name.into(),
+            pool,
+        }));
     }
     lanes
 }
