@@ -61,8 +61,8 @@ pub fn changes(old: &Policy, new: &Policy) -> Vec<Change> {
 fn table<R>(table: &Table<R>, old: &Policy, new: &Policy) -> Change {
     Change {
         key: table.name.to_owned(),
-        old: table.value(&old.lanes),
-        new: table.value(&new.lanes),
+        old: table.value(old),
+        new: table.value(new),
     }
 }
 

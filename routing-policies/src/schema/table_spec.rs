@@ -2,7 +2,8 @@
 //! is for. The reader checks by it, the JSON Schema is made of it, and two policies are compared by it.
 
 use super::spec::{list, quoted};
-use crate::lanes::{CONDITION_BYTES_MAX, Lane, Lanes, Pool, Rule};
+use crate::lanes::{CONDITION_BYTES_MAX, Lane, Pool, Rule};
+use crate::policy::Policy;
 
 /// Most replicas of one pool.
 pub(super) const POOL_REPLICAS_MAX: usize = 1_024;
@@ -18,7 +19,7 @@ pub(super) struct Table<R: 'static> {
     /// Their keys, in the order in which documents show them.
     pub(super) keys: &'static [Column<R>],
     /// Those of a policy.
-    pub(super) rows: fn(&Lanes) -> &[R],
+    pub(super) rows: fn(&Policy) -> &[R],
 }
 
 /// A key of such a table.
@@ -65,7 +66,7 @@ pub(super) const POOLS: Table<Pool> = Table {
             value: |pool| Some(list(pool.replicas())),
         },
     ],
-    rows: |lanes| &lanes.pools,
+    rows: |policy| &policy.lanes.pools,
 };
 
 /// `[[lanes]]`.
@@ -86,7 +87,7 @@ pub(super) const LANES: Table<Lane> = Table {
             value: |lane| lane.pool.as_ref().map(|pool| quoted(pool)),
         },
     ],
-    rows: |lanes| &lanes.lanes,
+    rows: |policy| &policy.lanes.lanes,
 };
 
 /// `[[rules]]`.
@@ -113,7 +114,7 @@ pub(super) const RULES: Table<Rule> = Table {
             value: |rule| Some(quoted(&rule.lane)),
         },
     ],
-    rows: |lanes| &lanes.rules,
+    rows: |policy| &policy.lanes.rules,
 };
 
 impl ColumnKind {
@@ -135,7 +136,7 @@ impl ColumnKind {
 
 impl<R> Table<R> {
     /// What a policy has there, as JSON.
-    pub(super) fn value(&self, lanes: &Lanes) -> String {
+    pub(super) fn value(&self, policy: &Policy) -> String {
         let row = |row: &R| {
             let value = |key: &Column<R>| {
                 let value = (key.value)(row)?;
@@ -144,7 +145,7 @@ impl<R> Table<R> {
             let keys: Vec<String> = self.keys.iter().filter_map(value).collect();
             format!("{{{}}}", keys.join(", "))
         };
-        let rows: Vec<String> = (self.rows)(lanes).iter().map(row).collect();
+        let rows: Vec<String> = (self.rows)(policy).iter().map(row).collect();
         format!("[{}]", rows.join(", "))
     }
 }

@@ -8,7 +8,7 @@ use std::{hint::black_box, process::ExitCode};
 
 use chat_wire::{JsonPath, role::Role, scan};
 use routing_policies::{
-    PlacementKey, Policy, ReplicaId, ReplicaView,
+    Features, PlacementKey, Policy, PrefixSeen, ReplicaId, ReplicaView, Seen, decide,
     placement::{Ask, Block, Settings, State, rank},
     prefix::{self, Message},
 };
@@ -21,6 +21,10 @@ const BLOCK_TOKENS: u32 = 512;
 const CACHE_TOKENS: u64 = 1 << 20;
 /// Bytes of one message's text, at most.
 const MESSAGE_BYTES: usize = 8 * 1_024;
+/// Replicas where a turn is placed.
+const FLEET: usize = 4;
+/// Bytes of a request per token.
+const BYTES_PER_TOKEN: f64 = 4.0;
 /// Largest size and number of repetitions that make sense here.
 const SIZE_MAX: usize = 64 << 20;
 
@@ -32,6 +36,7 @@ fn main() -> ExitCode {
     };
     match (args.first().map(String::as_str), number(1), number(2)) {
         (Some("rank"), Some(replicas), Some(times)) => place(replicas, times),
+        (Some("turn"), Some(bytes), Some(times)) => turn(bytes, times),
         (Some("scan"), Some(bytes), Some(times)) => read(bytes, times),
         _ => return usage(),
     }
@@ -43,7 +48,9 @@ fn main() -> ExitCode {
     reason = "a command-line program says here how it is called"
 )]
 fn usage() -> ExitCode {
-    eprintln!("instructions rank REPLICAS TIMES | instructions scan BYTES TIMES");
+    eprintln!(
+        "instructions rank REPLICAS TIMES | instructions turn BYTES TIMES | instructions scan BYTES TIMES"
+    );
     ExitCode::FAILURE
 }
 
@@ -90,6 +97,60 @@ fn place(replicas: usize, times: usize) {
             black_box(&views),
             1.0,
         ));
+    }
+}
+
+/// Places a turn of a conversation of `bytes` bytes that returns to its replica, one of four, and learns of its first token and its usage.
+fn turn(bytes: usize, times: usize) {
+    let policy = Policy::default();
+    let body = body(bytes);
+    let Ok(scan) = scan::chat(body.as_bytes(), &[]) else {
+        return;
+    };
+    let messages = scan.messages.iter().map(|message| Message {
+        bytes: &body.as_bytes()[message.span.clone()],
+        is_user: message.role == Role::User,
+    });
+    let chain = prefix::chain("", "m", None, b"", messages, policy.prefix.block_bytes);
+    let blocks = chain.blocks(BYTES_PER_TOKEN);
+    let ids: Vec<ReplicaId> = (0..FLEET)
+        .map(|i| ReplicaId::of(&format!("replica-{i}")))
+        .collect();
+    let view = |id: &ReplicaId| ReplicaView {
+        id: *id,
+        ready: true,
+        in_flight: 1,
+    };
+    let views: Vec<ReplicaView> = ids.iter().map(view).collect();
+    let mut state = State::default();
+    for id in &ids {
+        state.join(*id, CACHE_TOKENS);
+    }
+    let request = Features {
+        session: None,
+        root: Some(chain.root()),
+        body: PlacementKey::of_body(b""),
+        prompt_tokens: chain.tokens(BYTES_PER_TOKEN),
+        blocks: &blocks,
+    };
+    let mut home = None;
+    for number in 0..times {
+        let prefix = home.map(|replica| PrefixSeen {
+            replica,
+            whole: false,
+        });
+        let seen = Seen { pin: None, prefix };
+        let now_s = number as f64;
+        let decision = decide(&policy, black_box(&request), seen, &state, &views, now_s);
+        let Some(first) = decision.candidates.first().map(|first| first.replica) else {
+            return;
+        };
+        let ask = request.ask(&policy, seen);
+        let number = number as u64;
+        let believed = state.sent(number, first, &ask, now_s);
+        state.first_token(number, first, now_s + 0.1);
+        state.delivered(first, &ask, &believed, believed.here_tokens);
+        home = Some(first);
     }
 }
 
