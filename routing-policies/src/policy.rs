@@ -37,12 +37,18 @@ pub struct SessionPolicy {
 }
 
 /// The section `[prefix]`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrefixPolicy {
     /// Bytes of a request per remembered block.
     pub block_bytes: u32,
     /// Tokens that a replica's prefix cache holds, where the replica does not say.
     pub cache_tokens: u32,
+    /// Whether tools go out with the keys of their objects in one order.
+    pub canonical_tools: bool,
+    /// Whether that goes for the names of a schema's properties too.
+    pub sort_properties: bool,
+    /// Models, beyond the known families, whose prompt begins with the reasoning effort.
+    pub effort_in_head: Vec<String>,
 }
 
 /// The section `[placement]`.
@@ -102,6 +108,9 @@ impl Default for PrefixPolicy {
         Self {
             block_bytes: 2_048,
             cache_tokens: 262_144,
+            canonical_tools: false,
+            sort_properties: false,
+            effort_in_head: Vec::new(),
         }
     }
 }

@@ -7,6 +7,7 @@ pub mod limit;
 pub mod parse;
 mod place;
 pub mod plain;
+pub(crate) mod prompt;
 pub mod relay;
 pub mod route;
 mod silence;

@@ -215,13 +215,15 @@ fn wants_usage(call: &ChatCall) -> bool {
     options.is_some_and(|options| options.include_usage == Some(true))
 }
 
-/// The client's request without what belongs to its own connection, and with usage asked for in every stream.
+/// The client's request without what belongs to its own connection, with usage asked for in every stream, and with its tools as the policy
+/// wants them.
 fn upstream_call(call: ChatCall, stream: StreamPlan) -> UpstreamCall {
     let ChatCall {
         uri,
         mut headers,
         mut body,
         scan,
+        tools,
         ..
     } = call;
     strip_hop_headers(&mut headers);
@@ -229,14 +231,17 @@ fn upstream_call(call: ChatCall, stream: StreamPlan) -> UpstreamCall {
     for name in [HOST, CONTENT_LENGTH, EXPECT, ACCEPT_ENCODING] {
         headers.remove(name);
     }
+    let mut edits = Edits::new();
     if stream.withhold_usage {
-        let mut edits = Edits::new();
         edits.include_usage(&scan);
-        match edits.apply(&body) {
-            Ok(edited) => body = edited,
-            Err(error) => {
-                tracing::error!(%error, "the usage edit does not fit its own scan; report this")
-            }
+    }
+    if let (Some(span), Some(tools)) = (scan.tools, tools) {
+        edits.replace(span, tools);
+    }
+    match edits.apply(&body) {
+        Ok(edited) => body = edited,
+        Err(error) => {
+            tracing::error!(%error, "an edit does not fit its own scan; report this")
         }
     }
     let uri = uri

@@ -2,19 +2,17 @@
 
 use std::path::Path;
 
-use chat_wire::JsonPath;
-use chat_wire::role::Role;
 use chat_wire::scan::{self, ChatScan};
 use routing_policies::explain::{Explanation, Remembered, Turn};
 use routing_policies::lanes::{LaneChoice, Pool};
 use routing_policies::placement::Ranked;
-use routing_policies::prefix::{Message, chain};
 use routing_policies::session::{SessionSource, identify};
 use routing_policies::{Policy, ReplicaId, ReplicaView};
 use serde::Deserialize;
 
 use super::table::table;
 use crate::chat::lane::facts;
+use crate::chat::prompt::{paths, prompt};
 use crate::cli::Explain;
 
 /// Bytes of a request per token, before a model's own ratio is known.
@@ -120,26 +118,15 @@ struct Understood {
 fn read(policy: &Policy, file: &Path, headers: &[(String, String)]) -> Result<Understood, String> {
     let name = file.display();
     let body = bytes(file)?;
-    let paths: Vec<JsonPath> = policy
-        .session
-        .body
-        .iter()
-        .map(|path| JsonPath::parse(path))
-        .collect::<Result<_, _>>()
-        .map_err(|error| format!("session.body: {error}"))?;
+    let paths =
+        paths(policy).map_err(|(path, error)| format!("session.body: `{path}`: {error}"))?;
     let scan = scan::chat(&body, &paths).map_err(|error| {
         format!("{name}: {error}; expected the body of a chat completion request")
     })?;
     let model = scan.model.as_deref().unwrap_or_default();
     let header = header(headers);
     let session = identify(&policy.session, "", model, header, &scan.strings).session;
-    let tools = scan.tools.clone().map_or(&b""[..], |span| &body[span]);
-    let messages = scan.messages.iter().map(|message| Message {
-        bytes: &body[message.span.clone()],
-        is_user: message.role == Role::User,
-    });
-    let salt = scan.cache_salt.as_deref();
-    let chain = chain("", model, salt, tools, messages, policy.prefix.block_bytes);
+    let chain = prompt(policy, "", &scan, &body).chain;
     let turn = Turn {
         session: session.map(|(key, _)| key),
         prompt_tokens: chain.tokens(BYTES_PER_TOKEN),

@@ -12,6 +12,7 @@ use routing_policies::lanes::Rule;
 use serde::Serialize;
 use tokio::sync::Notify;
 
+use crate::chat::prompt::paths;
 use crate::config::ReplicaConfig;
 
 /// What stands in place of a file's name where there is none.
@@ -49,16 +50,8 @@ impl PolicyInUse {
     fn new(fleet: &[&str], source: String, text: &str) -> Result<Self, String> {
         let policy = routing_policies::compile_for(fleet, &source, text)
             .map_err(|problems| routing_policies::report(&problems))?;
-        let path = |text: &String| {
-            JsonPath::parse(text)
-                .map_err(|error| format!("{source}: session.body: `{text}`: {error}"))
-        };
-        let body_paths = policy
-            .session
-            .body
-            .iter()
-            .map(path)
-            .collect::<Result<_, _>>()?;
+        let body_paths = paths(&policy)
+            .map_err(|(path, error)| format!("{source}: session.body: `{path}`: {error}"))?;
         Ok(Self {
             policy,
             body_paths,
@@ -75,7 +68,7 @@ impl PolicyInUse {
         &self.policy
     }
 
-    /// The body fields that may name a session, in the policy's order.
+    /// The body fields that may name a session, in the policy's order, and those that say what the prompt's head is.
     #[must_use]
     pub fn body_paths(&self) -> &[JsonPath] {
         &self.body_paths

@@ -19,6 +19,8 @@ mod listener;
 #[cfg(test)]
 mod policy_limits;
 #[cfg(test)]
+mod prompts;
+#[cfg(test)]
 mod properties;
 #[cfg(test)]
 mod reload;

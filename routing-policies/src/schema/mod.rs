@@ -138,14 +138,28 @@ fn prefix(reader: &mut Reader<'_>, root: &Section<'_>) -> PrefixPolicy {
     let Some(section) = reader.section(root, &PREFIX) else {
         return default;
     };
-    PrefixPolicy {
+    let prefix = PrefixPolicy {
         block_bytes: reader
             .count(&section, "block_bytes")
             .unwrap_or(default.block_bytes),
         cache_tokens: reader
             .count(&section, "cache_tokens")
             .unwrap_or(default.cache_tokens),
+        canonical_tools: reader
+            .flag(&section, "canonical_tools")
+            .unwrap_or(default.canonical_tools),
+        sort_properties: reader
+            .flag(&section, "sort_properties")
+            .unwrap_or(default.sort_properties),
+        effort_in_head: reader
+            .names(&section, "effort_in_head")
+            .unwrap_or(default.effort_in_head),
+    };
+    if prefix.sort_properties && !prefix.canonical_tools {
+        let message = "`prefix.sort_properties` does nothing without `canonical_tools`; expected `canonical_tools = true` beside it, or `false`";
+        reader.add(section.place("sort_properties"), message.to_owned());
     }
+    prefix
 }
 
 fn placement(reader: &mut Reader<'_>, root: &Section<'_>) -> PlacementPolicy {

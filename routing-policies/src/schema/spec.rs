@@ -154,6 +154,27 @@ pub(super) const PREFIX: Spec = Spec {
             },
             value: |policy| policy.prefix.cache_tokens.to_string(),
         },
+        Key {
+            name: "canonical_tools",
+            says: "Whether the keys of the objects in `tools` go out in one order and without white space, so that clients who write one tool differently share its prefix. The names of a schema's `properties` stay.",
+            kind: Kind::Flag,
+            value: |policy| policy.prefix.canonical_tools.to_string(),
+        },
+        Key {
+            name: "sort_properties",
+            says: "Whether `canonical_tools` puts the names of a schema's `properties` in order too. Models write arguments in that order.",
+            kind: Kind::Flag,
+            value: |policy| policy.prefix.sort_properties.to_string(),
+        },
+        Key {
+            name: "effort_in_head",
+            says: "Models, by the names that requests ask for, whose prompt begins with the reasoning effort, beyond the families that are known for it: another effort is another prefix there.",
+            kind: Kind::Names {
+                check: names::model,
+                schema: names::model_schema,
+            },
+            value: |policy| list(&policy.prefix.effort_in_head),
+        },
     ],
 };
 

@@ -30,6 +30,9 @@ fn the_default_file_says_what_the_default_policy_is() {
         .replace("\"prompt_cache_key\", ", "")
         .replace("block_bytes = 2048", "block_bytes = 512")
         .replace("cache_tokens = 262144", "cache_tokens = 0x4000")
+        .replace("canonical_tools = false", "canonical_tools = true")
+        .replace("sort_properties = false", "sort_properties = true")
+        .replace("effort_in_head = []", "effort_in_head = [\"prod\"]")
         .replace("crowding = 2.0", "crowding = 0.5")
         .replace("in_flight_weight = 0.1", "in_flight_weight = 1")
         .replace("common_share = 0.2", "common_share = 0.025")
@@ -48,6 +51,9 @@ fn the_default_file_says_what_the_default_policy_is() {
     let prefix = PrefixPolicy {
         block_bytes: 512,
         cache_tokens: 16_384,
+        canonical_tools: true,
+        sort_properties: true,
+        effort_in_head: vec!["prod".to_owned()],
     };
     assert_eq!(policy.prefix, prefix);
     let settings = Settings {
@@ -63,6 +69,18 @@ fn the_default_file_says_what_the_default_policy_is() {
         prompt_bytes_max: 8_000,
     };
     assert_eq!(policy.limits, limits);
+}
+
+#[test]
+fn a_setting_that_can_do_nothing_is_refused() {
+    check(
+        "version = 1\n[prefix]\nsort_properties = true\neffort_in_head = [\"\"]\n",
+        &expect![[r#"
+            acme.toml:3:19: `prefix.sort_properties` does nothing without `canonical_tools`; expected `canonical_tools = true` beside it, or `false`
+            acme.toml:4:19: `prefix.effort_in_head[0]` is `""`, expected a model's name of 1 to 256 bytes
+            2 problems in 1 file; the gateway would keep its running policy
+        "#]],
+    );
 }
 
 #[test]

@@ -10,7 +10,7 @@ use chat_wire::{JsonPath, role::Role, scan};
 use routing_policies::{
     Features, PlacementKey, Policy, PrefixSeen, ReplicaId, ReplicaView, Seen, decide,
     placement::{Ask, Block, Settings, State, rank},
-    prefix::{self, Message},
+    prefix::{self, Message, Scope},
 };
 
 /// Blocks of the prompt that is placed: 16,384 tokens at 512 a block.
@@ -111,7 +111,11 @@ fn turn(bytes: usize, times: usize) {
         bytes: &body.as_bytes()[message.span.clone()],
         is_user: message.role == Role::User,
     });
-    let chain = prefix::chain("", "m", None, b"", messages, policy.prefix.block_bytes);
+    let scope = Scope {
+        model: "m",
+        ..Scope::default()
+    };
+    let chain = prefix::chain(&scope, b"", messages, policy.prefix.block_bytes);
     let blocks = chain.blocks(BYTES_PER_TOKEN);
     let ids: Vec<ReplicaId> = (0..FLEET)
         .map(|i| ReplicaId::of(&format!("replica-{i}")))
@@ -173,14 +177,11 @@ fn read(bytes: usize, times: usize) {
             bytes: &body[message.span.clone()],
             is_user: message.role == Role::User,
         });
-        let chain = prefix::chain(
-            "",
-            scan.model.as_deref().unwrap_or_default(),
-            None,
-            b"",
-            messages,
-            policy.prefix.block_bytes,
-        );
+        let scope = Scope {
+            model: scan.model.as_deref().unwrap_or_default(),
+            ..Scope::default()
+        };
+        let chain = prefix::chain(&scope, b"", messages, policy.prefix.block_bytes);
         black_box((scan.stream, chain));
     }
 }

@@ -38,6 +38,8 @@ pub struct Family {
     pub(super) models: Vec<String>,
     /// How its reasoning is marked.
     pub grammar: Grammar,
+    /// Whether its template writes the reasoning effort at the head of the prompt: another effort is another prompt from there on.
+    pub effort_in_head: bool,
 }
 
 impl Family {
@@ -116,6 +118,8 @@ struct Row {
     models: Vec<String>,
     style: Option<Style>,
     tags: Option<Tags>,
+    #[serde(default)]
+    effort_in_head: bool,
 }
 
 #[derive(Deserialize)]
@@ -166,6 +170,7 @@ fn family(row: Row, problems: &mut Vec<String>) -> Option<Family> {
         aliases: row.aliases,
         models: row.models,
         grammar,
+        effort_in_head: row.effort_in_head,
     })
 }
 

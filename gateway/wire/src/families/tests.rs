@@ -76,3 +76,11 @@ fn a_wrong_file_is_refused_with_every_problem() {
     }
     assert!(Families::parse("[[family]]\nname='a'\nstyle='none'\nswitch=1").is_err());
 }
+
+#[test]
+fn rc_086_families_that_write_the_effort_first_are_known() {
+    let families = Families::built_in().unwrap();
+    let first = |model: &str| families.of_model(model).unwrap().effort_in_head;
+    assert!(first("openai/gpt-oss-20b") && first("GLM-5.2") && first("deepseek-v4-pro"));
+    assert!(!first("qwen3-8b") && !first("deepseek-v3.1"));
+}
