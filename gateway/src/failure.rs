@@ -1,7 +1,8 @@
 //! Every way in which the gateway itself says no, and one table that tells what each means: to the client
 //! (status, type, code), to the retry loop (may it be tried elsewhere) and to the operator (whose fault, outcome).
 
-use std::fmt;
+mod words;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,6 +53,18 @@ pub enum Failure {
         model: String,
         /// The models that there are, comma separated.
         known: String,
+    },
+    /// More bytes of tools and messages than the policy takes.
+    PromptTooLong {
+        /// Bytes sent.
+        bytes: u64,
+        /// Bytes allowed.
+        limit: u32,
+    },
+    /// As many requests of one session are in flight as the policy takes.
+    SessionBusy {
+        /// How many that is.
+        limit: u32,
     },
     /// As many requests are in flight as the gateway takes.
     Overloaded {
@@ -197,6 +210,12 @@ impl Failure {
             },
             Self::BodySlow { .. } => client(StatusCode::REQUEST_TIMEOUT, "body_slow"),
             Self::ModelNotFound { .. } => client(StatusCode::NOT_FOUND, "model_not_found"),
+            Self::PromptTooLong { .. } => client(StatusCode::PAYLOAD_TOO_LARGE, "prompt_too_long"),
+            Self::SessionBusy { .. } => Row {
+                kind: "rate_limit_error",
+                retry_after: Some(1),
+                ..client(StatusCode::TOO_MANY_REQUESTS, "session_busy")
+            },
             Self::Overloaded { .. } => capacity("gateway_overloaded", 1),
             Self::NoReplica => Row {
                 outcome: UpstreamError,
@@ -262,66 +281,8 @@ impl Failure {
         match self {
             Self::ModelNotFound { .. } => Some("model"),
             Self::BadBudget { field, .. } => Some(field),
+            Self::PromptTooLong { .. } => Some("messages"),
             _ => None,
-        }
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotFound { path } => write!(
-                f,
-                "no `{path}` here; this gateway serves POST /v1/chat/completions, GET /v1/models and GET /health"
-            ),
-            Self::MethodNotAllowed { allowed } => write!(f, "this path takes {allowed} only"),
-            Self::BadBody { message } => write!(f, "the body is not a chat request: {message}"),
-            Self::BadBudget { message, .. } => f.write_str(message),
-            Self::BodyTooLarge { limit } => write!(
-                f,
-                "the body is larger than the {limit} bytes that this gateway takes; send less, or ask its operator to raise `limits.body_bytes_max`"
-            ),
-            Self::BodyCut => f.write_str("the request body ended before its last byte"),
-            Self::BodySlow { after } => {
-                write!(f, "the request body did not arrive within {} s", after.as_secs_f32())
-            }
-            Self::ModelNotFound { model, known } => {
-                write!(f, "no replica serves the model `{model}`; there is: {known}")
-            }
-            Self::Overloaded { limit } => write!(
-                f,
-                "{limit} requests are in flight, as many as this gateway takes; try again after the time in Retry-After"
-            ),
-            Self::NoReplica => f.write_str(
-                "no replica is ready; try again after the time in Retry-After (operators: see /state on the admin address)",
-            ),
-            Self::NoReplicaInPool { lane, pool } => write!(
-                f,
-                "no replica of the pool `{pool}` is ready, and the lane `{lane}` leads nowhere else; try again after the time in Retry-After (operators: see /state on the admin address)"
-            ),
-            Self::Connect { replica, cause } => {
-                write!(f, "replica `{replica}` cannot be reached: {cause}")
-            }
-            Self::Reset { replica, cause } => {
-                write!(f, "replica `{replica}` closed the connection before it answered: {cause}")
-            }
-            Self::FirstByteTimeout { replica, after } => write!(
-                f,
-                "replica `{replica}` did not begin its answer within {} s",
-                after.as_secs_f32()
-            ),
-            Self::Truncated { replica, cause } => write!(
-                f,
-                "the answer of replica `{replica}` broke off: {cause}; what came before this is not complete"
-            ),
-            Self::IdleTimeout { replica, after } => write!(
-                f,
-                "replica `{replica}` fell silent for {} s in the middle of its answer",
-                after.as_secs_f32()
-            ),
-            Self::EventTooLarge { replica, cause } => {
-                write!(f, "replica `{replica}` sent an event that is too large: {cause}")
-            }
         }
     }
 }

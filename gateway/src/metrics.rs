@@ -1,9 +1,11 @@
-//! The only place that names metrics. Labels are replica names from the configuration and values of closed
-//! enums, so the number of series is bounded; nothing that a client sends becomes a label.
+//! The only place that names metrics. Labels are replica names from the configuration, lanes of the policy up to a bound, and values of
+//! closed enums, so the number of series is bounded; nothing that a client sends becomes a label.
 
 mod labels;
+mod lanes;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus::core::Collector;
@@ -12,9 +14,10 @@ use prometheus::{
     IntGaugeVec, Opts, Registry, TextEncoder,
 };
 use routing_policies::Reason;
-use routing_policies::ledger::{Miss, Settled};
 
 pub use labels::{AttemptResult, BudgetResult, Outcome, SplitBy};
+use lanes::TokenVecs;
+pub use lanes::{LaneTokens, Lanes};
 
 /// The series of a vLLM replica whose labels tell the size of its cache, one per engine.
 pub const VLLM_CACHE_CONFIG: &str = "vllm:cache_config_info";
@@ -66,12 +69,7 @@ pub struct Metrics {
     first_content: HistogramVec,
     inter_chunk: HistogramVec,
     request: HistogramVec,
-    prompt_tokens: IntCounterVec,
-    cached_tokens: IntCounterVec,
-    predicted_cached_tokens: IntCounterVec,
-    missed_tokens: IntCounterVec,
-    completion_tokens: IntCounterVec,
-    reasoning_tokens: IntCounterVec,
+    tokens: TokenVecs,
     request_reasoning_tokens: HistogramVec,
     splits: IntCounterVec,
     budgets: IntCounterVec,
@@ -105,17 +103,8 @@ pub struct ReplicaMetrics {
     /// Between two chunks that carry tokens, seconds.
     pub inter_chunk: Histogram,
     request: Histogram,
-    /// Prompt tokens as the replica counted them.
-    pub prompt_tokens: IntCounter,
-    /// Prompt tokens whose KV the replica reused.
-    pub cached_tokens: IntCounter,
-    /// Prompt tokens whose KV the gateway expected the replica to reuse.
-    pub predicted_cached_tokens: IntCounter,
-    missed_tokens: [IntCounter; Miss::ALL.len()],
-    /// Tokens generated.
-    pub completion_tokens: IntCounter,
-    /// Tokens generated as reasoning.
-    pub reasoning_tokens: IntCounter,
+    /// Tokens, lane by lane.
+    pub lanes: Arc<Lanes>,
     request_reasoning_tokens: Histogram,
     splits: [IntCounter; 4],
     budgets: [IntCounter; 4],
@@ -199,12 +188,14 @@ impl Metrics {
             first_content: make.histograms("gateway_first_content_seconds", "From a request's arrival to the first token of content.", FIRST_TOKEN_SECONDS),
             inter_chunk: make.histograms("gateway_inter_chunk_seconds", "Between two chunks with tokens of one stream.", INTER_CHUNK_SECONDS),
             request: make.histograms("gateway_request_seconds", "From a request's arrival to the end of its answer.", REQUEST_SECONDS),
-            prompt_tokens: make.counters("gateway_prompt_tokens_total", "Prompt tokens, from the replies' usage.", &["replica"]),
-            cached_tokens: make.counters("gateway_cached_tokens_total", "Prompt tokens whose KV was reused, from the replies' usage.", &["replica"]),
-            predicted_cached_tokens: make.counters("gateway_predicted_cached_tokens_total", "Prompt tokens whose KV the gateway expected to be reused, of the requests that `gateway_cached_tokens_total` counts.", &["replica"]),
-            missed_tokens: make.counters("gateway_missed_tokens_total", "Prompt tokens that were computed, by why they were not reused.", &["replica", "cause"]),
-            completion_tokens: make.counters("gateway_completion_tokens_total", "Generated tokens, from the replies' usage.", &["replica"]),
-            reasoning_tokens: make.counters("gateway_reasoning_tokens_total", "Generated tokens that were reasoning, from the replies' usage.", &["replica"]),
+            tokens: TokenVecs {
+                prompt: make.counters("gateway_prompt_tokens_total", "Prompt tokens, from the replies' usage.", &["replica", "lane"]),
+                cached: make.counters("gateway_cached_tokens_total", "Prompt tokens whose KV was reused, from the replies' usage.", &["replica", "lane"]),
+                predicted_cached: make.counters("gateway_predicted_cached_tokens_total", "Prompt tokens whose KV the gateway expected to be reused, of the requests that `gateway_cached_tokens_total` counts.", &["replica", "lane"]),
+                missed: make.counters("gateway_missed_tokens_total", "Prompt tokens that were computed, by why they were not reused.", &["replica", "lane", "cause"]),
+                completion: make.counters("gateway_completion_tokens_total", "Generated tokens, from the replies' usage.", &["replica", "lane"]),
+                reasoning: make.counters("gateway_reasoning_tokens_total", "Generated tokens that were reasoning, from the replies' usage.", &["replica", "lane"]),
+            },
             request_reasoning_tokens: make.histograms("gateway_request_reasoning_tokens", "Tokens of reasoning of one answer: the replica's count, else the share of the reasoning in the answer's text.", REASONING_TOKENS),
             splits: make.counters("gateway_reasoning_splits_total", "Answers by who split reasoning off their text, or why nobody did.", &["replica", "by"]),
             budgets: make.counters("gateway_thinking_budgets_total", "Budgets of thinking, of the client's or the policy's, by what became of them.", &["replica", "result"]),
@@ -231,15 +222,10 @@ impl Metrics {
             first_content: self.first_content.with_label_values(label),
             inter_chunk: self.inter_chunk.with_label_values(label),
             request: self.request.with_label_values(label),
-            prompt_tokens: self.prompt_tokens.with_label_values(label),
-            cached_tokens: self.cached_tokens.with_label_values(label),
-            predicted_cached_tokens: self.predicted_cached_tokens.with_label_values(label),
-            missed_tokens: Miss::ALL.map(|m| self.missed_tokens.with_label_values(&[name, m.as_str()])),
-            completion_tokens: self.completion_tokens.with_label_values(label),
-            reasoning_tokens: self.reasoning_tokens.with_label_values(label),
             request_reasoning_tokens: self.request_reasoning_tokens.with_label_values(label),
             budgets: BudgetResult::ALL.map(|r| self.budgets.with_label_values(&[name, r.as_str()])),
             splits: SplitBy::ALL.map(|by| self.splits.with_label_values(&[name, by.as_str()])),
+            lanes: Arc::new(Lanes::new(&self.tokens, name)),
         }
     }
 }
@@ -330,20 +316,6 @@ impl ReplicaMetrics {
         if let Some((_, counter)) = self.decisions.iter().find(|(known, _)| *known == reason) {
             counter.inc();
         }
-    }
-
-    /// Counts what was predicted of a request's prompt and what was missed.
-    pub fn settled(&self, settled: &Settled) {
-        self.predicted_cached_tokens.inc_by(settled.predicted);
-        for (counter, tokens) in self.missed_tokens.iter().zip(settled.missed) {
-            counter.inc_by(tokens);
-        }
-    }
-
-    /// Tokens missed here for this cause.
-    #[must_use]
-    pub fn missed(&self, miss: Miss) -> u64 {
-        self.missed_tokens[miss as usize].get()
     }
 
     /// Counts who split an answer.

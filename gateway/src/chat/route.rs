@@ -130,7 +130,8 @@ fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
     let pool = lane.and_then(|choice| choice.pool);
     let views = views(known, model, pool)?;
     let policy = call.policy.policy();
-    let (decision, placed, pinned_elsewhere) = place(known, policy, &call, &views);
+    let (decision, mut placed, pinned_elsewhere) = place(known, policy, &call, &views);
+    placed.lane = lane.map(|choice| choice.lane.name.clone());
     let candidates: Vec<Arc<Replica>> = decision
         .candidates
         .iter()
@@ -146,8 +147,8 @@ fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
                 pool: Some(pool),
                 ..
             }) => Failure::NoReplicaInPool {
-                lane: lane.name.clone(),
-                pool: pool.name.clone(),
+                lane: lane.name.to_string(),
+                pool: pool.name().to_owned(),
             },
             _ => Failure::NoReplica,
         });
@@ -167,7 +168,7 @@ fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
     let lane = lane.and_then(|choice| HeaderValue::from_str(&choice.lane.name).ok());
     let reason = decision.reason;
     let record = call.record.clone();
-    let base = base_edits(&call.scan, stream);
+    let base = base_edits(&call, stream);
     let (policy, body) = (call.policy.clone(), call.body.clone());
     let (call, scan) = upstream_call(call, &base);
     let only = || {
@@ -232,10 +233,13 @@ fn wants_usage(call: &ChatCall) -> bool {
 }
 
 /// What changes in the body whichever replica gets it.
-fn base_edits(scan: &ChatScan, stream: StreamPlan) -> Edits {
+fn base_edits(call: &ChatCall, stream: StreamPlan) -> Edits {
     let mut edits = Edits::new();
     if stream.withhold_usage {
-        edits.include_usage(scan);
+        edits.include_usage(&call.scan);
+    }
+    if let (Some(span), Some(tools)) = (&call.scan.tools, &call.tools) {
+        edits.replace(span.clone(), tools.clone());
     }
     edits
 }

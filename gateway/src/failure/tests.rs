@@ -23,6 +23,11 @@ fn every() -> Vec<Failure> {
             model: "m".into(),
             known: "a, b".into(),
         },
+        Failure::PromptTooLong {
+            bytes: 9_000,
+            limit: 8_000,
+        },
+        Failure::SessionBusy { limit: 4 },
         Failure::Overloaded { limit: 2 },
         Failure::NoReplica,
         Failure::NoReplicaInPool {

@@ -2,19 +2,17 @@
 
 use std::path::Path;
 
-use chat_wire::JsonPath;
-use chat_wire::role::Role;
 use chat_wire::scan::{self, ChatScan};
 use routing_policies::explain::{Explanation, Remembered, Turn};
 use routing_policies::lanes::{LaneChoice, Pool};
 use routing_policies::placement::Ranked;
-use routing_policies::prefix::{Message, chain};
 use routing_policies::session::{SessionSource, identify};
 use routing_policies::{Policy, ReplicaId, ReplicaView};
 use serde::Deserialize;
 
 use super::table::table;
 use crate::chat::lane::facts;
+use crate::chat::prompt::{paths, prompt};
 use crate::cli::Explain;
 
 /// Bytes of a request per token, before a model's own ratio is known.
@@ -82,6 +80,7 @@ pub(super) fn run(options: &Explain) -> Result<String, String> {
         .collect();
     let why = remembered.explain(&policy, &turn, &views);
     let lane = choice.map_or(String::new(), |choice| lane_words(&choice));
+    let lane = limit_words(&policy, &turn) + &lane;
     Ok(lane + &told(&policy, &replicas, pool, &turn, source, &why))
 }
 
@@ -119,26 +118,15 @@ struct Understood {
 fn read(policy: &Policy, file: &Path, headers: &[(String, String)]) -> Result<Understood, String> {
     let name = file.display();
     let body = bytes(file)?;
-    let paths: Vec<JsonPath> = policy
-        .session
-        .body
-        .iter()
-        .map(|path| JsonPath::parse(path))
-        .collect::<Result<_, _>>()
-        .map_err(|error| format!("session.body: {error}"))?;
+    let paths =
+        paths(policy).map_err(|(path, error)| format!("session.body: `{path}`: {error}"))?;
     let scan = scan::chat(&body, &paths).map_err(|error| {
         format!("{name}: {error}; expected the body of a chat completion request")
     })?;
     let model = scan.model.as_deref().unwrap_or_default();
     let header = header(headers);
     let session = identify(&policy.session, "", model, header, &scan.strings).session;
-    let tools = scan.tools.clone().map_or(&b""[..], |span| &body[span]);
-    let messages = scan.messages.iter().map(|message| Message {
-        bytes: &body[message.span.clone()],
-        is_user: message.role == Role::User,
-    });
-    let salt = scan.cache_salt.as_deref();
-    let chain = chain("", model, salt, tools, messages, policy.prefix.block_bytes);
+    let chain = prompt(policy, "", &scan, &body).chain;
     let turn = Turn {
         session: session.map(|(key, _)| key),
         prompt_tokens: chain.tokens(BYTES_PER_TOKEN),
@@ -160,6 +148,27 @@ fn header<'h>(headers: &'h [(String, String)]) -> impl Fn(&str) -> Option<&'h [u
     }
 }
 
+/// What the policy's limits say to the request; nothing where there are none.
+fn limit_words(policy: &Policy, turn: &Turn) -> String {
+    let limits = policy.limits;
+    let (bytes, most) = (turn.chain.bytes(), limits.prompt_bytes_max);
+    let mut text = match most {
+        0 => String::new(),
+        most if bytes > u64::from(most) => format!(
+            "refused: its tools and messages are {bytes} bytes, more than `limits.prompt_bytes_max` = {most}; else it would go so:\n"
+        ),
+        most => format!("limit: {bytes} of {most} bytes of tools and messages\n"),
+    };
+    text += &match (limits.in_flight_per_session, turn.session) {
+        (0, _) => String::new(),
+        (most, Some(_)) => {
+            format!("limit: {most} requests of this session at a time, at each gateway\n")
+        }
+        (_, None) => "limit: not counted by session, as nothing names one\n".to_owned(),
+    };
+    text
+}
+
 /// The lane, its pool, and the rule that chose it.
 fn lane_words(choice: &LaneChoice<'_>) -> String {
     let LaneChoice {
@@ -173,7 +182,7 @@ fn lane_words(choice: &LaneChoice<'_>) -> String {
         |rule| format!("by the rule {}: {}", rule.name, rule.when.source()),
     );
     let pool = pool.map_or("all replicas".to_owned(), |pool| {
-        format!("{} ({})", pool.name, pool.replicas.join(", "))
+        format!("{} ({})", pool.name(), pool.replicas().join(", "))
     });
     let failed = failed.map_or(String::new(), |rule| {
         format!("rule that cannot be worked out: {}\n", rule.name)

@@ -13,6 +13,7 @@ use serde::Serialize;
 use tokio::sync::Notify;
 
 use super::families::{ModelFacts, ModelTable};
+use crate::chat::prompt::paths;
 use crate::config::ReplicaConfig;
 
 /// What stands in place of a file's name where there is none.
@@ -57,16 +58,8 @@ impl PolicyInUse {
     ) -> Result<Self, String> {
         let policy = routing_policies::compile_for(fleet, &source, text)
             .map_err(|problems| routing_policies::report(&problems))?;
-        let path = |text: &String| {
-            JsonPath::parse(text)
-                .map_err(|error| format!("{source}: session.body: `{text}`: {error}"))
-        };
-        let body_paths = policy
-            .session
-            .body
-            .iter()
-            .map(path)
-            .collect::<Result<_, _>>()?;
+        let body_paths = paths(&policy)
+            .map_err(|(path, error)| format!("{source}: session.body: `{path}`: {error}"))?;
         Ok(Self {
             models: ModelTable::new(&source, text, &policy, replicas)?,
             policy,
@@ -84,7 +77,7 @@ impl PolicyInUse {
         &self.policy
     }
 
-    /// The body fields that may name a session, in the policy's order.
+    /// The body fields that may name a session, in the policy's order, and those that say what the prompt's head is.
     #[must_use]
     pub fn body_paths(&self) -> &[JsonPath] {
         &self.body_paths
@@ -149,7 +142,8 @@ pub struct PolicyState {
     loaded_at_unix_seconds: u64,
     /// What is wrong with the file as it stands now, where the gateway did not take it.
     last_error: Option<String>,
-    /// Pins of named sessions that the last change of policy forgot, by their age or for want of room. Sessions that it names otherwise
+    /// Pins of named sessions that the last change of policy forgot, by their age, for want of room or since no lane leads to their
+    /// replica. Sessions that it names otherwise
     /// than before are not among them: the gateway cannot know those.
     pins_forgotten: usize,
 }

@@ -6,6 +6,7 @@ pub mod error;
 pub mod families;
 mod json;
 pub mod limits;
+pub mod order;
 pub mod reply;
 pub mod reshape;
 pub mod role;

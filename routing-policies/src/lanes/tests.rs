@@ -44,7 +44,7 @@ fn check(conditions: &[&str], expect: (Option<&str>, Option<&str>)) {
     } else {
         "usual"
     };
-    assert_eq!(choice.lane.name, lane);
+    assert_eq!(&*choice.lane.name, lane);
     assert_eq!(choice.pool.is_some(), choice.rule.is_some());
 }
 
@@ -102,4 +102,20 @@ proptest! {
             prop_assert!(condition.holds(&request).is_some() || text.contains(['+', '/']), "{text}");
         }
     }
+}
+
+#[test]
+fn lanes_lead_to_the_replicas_of_their_pools_or_to_all() {
+    let check = |lanes: &str, expect: [bool; 2]| {
+        let pool = "version = 1\n[[pools]]\nname = \"p\"\nreplicas = [\"a\"]\n";
+        let policy = compile("a.toml", &format!("{pool}{lanes}")).unwrap();
+        let lead_to = |name| policy.lanes.lead_to(ReplicaId::of(name));
+        assert_eq!(["a", "b"].map(lead_to), expect, "{lanes}");
+    };
+    check("", [true, true]);
+    check("[[lanes]]\nname = \"l\"\npool = \"p\"\n", [true, false]);
+    check(
+        "[[lanes]]\nname = \"l\"\npool = \"p\"\n[[lanes]]\nname = \"m\"\n",
+        [true, true],
+    );
 }

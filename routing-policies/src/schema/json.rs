@@ -2,8 +2,8 @@
 
 use super::models::MODEL_NAME_BYTES_MAX;
 use super::spec::{Key, Kind, NAMES_MAX, SECTIONS, Spec, THOUSAND, VERSION, VERSION_SAYS, quoted};
-use super::tables::{NAME_CHARS_MAX, POOL_REPLICAS_MAX};
-use crate::lanes::{CONDITION_BYTES_MAX, TABLES_MAX};
+use super::table_spec::{LANES, POOLS, RULES, Table};
+use crate::lanes::TABLES_MAX;
 use crate::models::{Reasoning, ReasoningField, THINKING_TOKENS_MAX};
 use crate::policy::Policy;
 
@@ -33,65 +33,42 @@ pub fn json_schema() -> String {
 }}
 "#,
         quoted(VERSION_SAYS),
-        [sections.join(",\n"), tables(), models()].join(",\n")
+        [sections, tables().into(), vec![models()]].concat().join(",\n")
     )
 }
 
-/// A table's name, what it is for, its keys with what they may say, and those that have to be there.
-type Table<'s> = (&'s str, &'s str, &'s [(&'s str, &'s str)], &'s str);
-
 /// The tables that a file may repeat.
-fn tables() -> String {
-    let name =
-        format!(r#"{{ "type": "string", "pattern": "^[A-Za-z0-9._-]{{1,{NAME_CHARS_MAX}}}$" }}"#);
-    let replicas = format!(
-        r#"{{ "type": "array", "minItems": 1, "maxItems": {POOL_REPLICAS_MAX}, "uniqueItems": true, "items": {{ "type": "string" }} }}"#
-    );
-    let when = format!(r#"{{ "type": "string", "maxLength": {CONDITION_BYTES_MAX} }}"#);
-    let tables: [Table<'_>; 3] = [
-        (
-            "pools",
-            "Replicas under one name, by the names that the gateway's configuration gives them.",
-            &[("name", &name), ("replicas", &replicas)],
-            r#""name", "replicas""#,
-        ),
-        (
-            "lanes",
-            "Ways that requests take. The first one takes what no rule claims; a lane without a pool may go to all replicas.",
-            &[("name", &name), ("pool", &name)],
-            r#""name""#,
-        ),
-        (
-            "rules",
-            "Which requests take which lane: the first rule whose condition, a CEL expression over `request`, holds.",
-            &[("name", &name), ("when", &when), ("lane", &name)],
-            r#""name", "when", "lane""#,
-        ),
-    ];
-    let table = |(name, says, keys, required): Table<'_>| {
-        let keys: Vec<String> = keys
-            .iter()
-            .map(|(key, kind)| format!("          \"{key}\": {kind}"))
-            .collect();
-        format!(
-            r#"    "{name}": {{
+fn tables() -> [String; 3] {
+    [table(&POOLS), table(&LANES), table(&RULES)]
+}
+
+fn table<R>(table: &Table<R>) -> String {
+    let keys: Vec<String> = table
+        .keys
+        .iter()
+        .map(|key| format!("          {}: {}", quoted(key.name), key.kind.schema()))
+        .collect();
+    let needed = table.keys.iter().filter(|key| key.needed);
+    let needed: Vec<String> = needed.map(|key| quoted(key.name)).collect();
+    format!(
+        r#"    "{}": {{
       "description": {},
       "type": "array",
       "maxItems": {TABLES_MAX},
       "items": {{
         "type": "object",
         "additionalProperties": false,
-        "required": [{required}],
+        "required": [{}],
         "properties": {{
 {}
         }}
       }}
     }}"#,
-            quoted(says),
-            keys.join(",\n")
-        )
-    };
-    tables.map(table).join(",\n")
+        table.name,
+        quoted(table.says),
+        needed.join(", "),
+        keys.join(",\n")
+    )
 }
 
 /// `[[models]]` and `[[families]]`.

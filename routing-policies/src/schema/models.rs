@@ -32,14 +32,15 @@ pub(super) fn models(reader: &mut Reader<'_>, root: &Section<'_>) -> Models {
 
 fn rules(reader: &mut Reader<'_>, root: &Section<'_>) -> Vec<ModelRule> {
     let mut rules: Vec<ModelRule> = Vec::new();
-    for table in reader.tables(root, "models", Some(&KEYS)) {
+    for table in reader.sections(root, "models") {
+        reader.keys(&table, &KEYS);
         let name = model_name(reader, &table, |name| {
             rules.iter().any(|rule| rule.name == name)
         });
-        let family = table.has("family").then(|| reader.text(&table, "family"));
+        let family = reader.text(&table, "family");
         let rule = ModelRule {
             name: name.unwrap_or_default(),
-            family: family.flatten().map(|(family, _)| family),
+            family: family.map(|(family, _)| family),
             reasoning: reader.word(&table, "reasoning", &Reasoning::WORDS),
             field: reader.word(&table, "reasoning_field", &ReasoningField::WORDS),
             thinking: reader.switch(&table, "thinking"),
@@ -54,7 +55,7 @@ fn rules(reader: &mut Reader<'_>, root: &Section<'_>) -> Vec<ModelRule> {
 
 fn families(reader: &mut Reader<'_>, root: &Section<'_>) -> Vec<FamilyRow> {
     let mut families: Vec<FamilyRow> = Vec::new();
-    for table in reader.tables(root, "families", None) {
+    for table in reader.sections(root, "families") {
         let name = model_name(reader, &table, |name| {
             families.iter().any(|family| family.name == name)
         });
@@ -76,6 +77,9 @@ fn model_name(
     table: &Section<'_>,
     taken: impl Fn(&str) -> bool,
 ) -> Option<String> {
+    if !table.has("name") {
+        reader.add(table.at, format!("`{}` is missing", table.path_of("name")));
+    }
     let (name, span) = reader.text(table, "name")?;
     let expected = if name.is_empty() || name.len() > MODEL_NAME_BYTES_MAX {
         format!("a name of 1 to {MODEL_NAME_BYTES_MAX} bytes")
@@ -96,8 +100,7 @@ impl Reader<'_> {
         key: &str,
         words: &[(&'static str, T)],
     ) -> T {
-        let text = table.has(key).then(|| self.text(table, key)).flatten();
-        let Some((text, span)) = text else {
+        let Some((text, span)) = self.text(table, key) else {
             return T::default();
         };
         let found = words.iter().find(|(word, _)| *word == text);

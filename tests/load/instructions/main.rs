@@ -18,9 +18,9 @@ use chat_wire::{
     tally::StreamTally,
 };
 use routing_policies::{
-    PlacementKey, Policy, ReplicaId, ReplicaView,
+    Features, PlacementKey, Policy, PrefixSeen, ReplicaId, ReplicaView, Seen, decide,
     placement::{Ask, Block, Settings, State, rank},
-    prefix::{self, Message},
+    prefix::{self, Message, Scope},
 };
 
 /// Blocks of the prompt that is placed: 16,384 tokens at 512 a block.
@@ -31,6 +31,10 @@ const BLOCK_TOKENS: u32 = 512;
 const CACHE_TOKENS: u64 = 1 << 20;
 /// Bytes of one message's text, at most.
 const MESSAGE_BYTES: usize = 8 * 1_024;
+/// Replicas where a turn is placed.
+const FLEET: usize = 4;
+/// Bytes of a request per token.
+const BYTES_PER_TOKEN: f64 = 4.0;
 /// Largest size and number of repetitions that make sense here.
 const SIZE_MAX: usize = 64 << 20;
 
@@ -42,6 +46,7 @@ fn main() -> ExitCode {
     };
     match (args.first().map(String::as_str), number(1), number(2)) {
         (Some("rank"), Some(replicas), Some(times)) => place(replicas, times),
+        (Some("turn"), Some(bytes), Some(times)) => turn(bytes, times),
         (Some("scan"), Some(bytes), Some(times)) => read(bytes, times),
         (Some("pass"), Some(events), Some(times)) => stream(events, times, None),
         (Some("split"), Some(events), Some(times)) => stream(events, times, Some("</think>")),
@@ -57,7 +62,7 @@ fn main() -> ExitCode {
 )]
 fn usage() -> ExitCode {
     eprintln!(
-        "instructions rank REPLICAS TIMES | scan BYTES TIMES | pass EVENTS TIMES | split EVENTS TIMES | answer EVENTS TIMES"
+        "instructions rank REPLICAS TIMES | turn BYTES TIMES | scan BYTES TIMES | pass EVENTS TIMES | split EVENTS TIMES | answer EVENTS TIMES"
     );
     ExitCode::FAILURE
 }
@@ -165,6 +170,64 @@ fn stream(events: usize, times: usize, closer: Option<&str>) {
     }
 }
 
+/// Places a turn of a conversation of `bytes` bytes that returns to its replica, one of four, and learns of its first token and its usage.
+fn turn(bytes: usize, times: usize) {
+    let policy = Policy::default();
+    let body = body(bytes);
+    let Ok(scan) = scan::chat(body.as_bytes(), &[]) else {
+        return;
+    };
+    let messages = scan.messages.iter().map(|message| Message {
+        bytes: &body.as_bytes()[message.span.clone()],
+        is_user: message.role == Role::User,
+    });
+    let scope = Scope {
+        model: "m",
+        ..Scope::default()
+    };
+    let chain = prefix::chain(&scope, b"", messages, policy.prefix.block_bytes);
+    let blocks = chain.blocks(BYTES_PER_TOKEN);
+    let ids: Vec<ReplicaId> = (0..FLEET)
+        .map(|i| ReplicaId::of(&format!("replica-{i}")))
+        .collect();
+    let view = |id: &ReplicaId| ReplicaView {
+        id: *id,
+        ready: true,
+        in_flight: 1,
+    };
+    let views: Vec<ReplicaView> = ids.iter().map(view).collect();
+    let mut state = State::default();
+    for id in &ids {
+        state.join(*id, CACHE_TOKENS);
+    }
+    let request = Features {
+        session: None,
+        root: Some(chain.root()),
+        body: PlacementKey::of_body(b""),
+        prompt_tokens: chain.tokens(BYTES_PER_TOKEN),
+        blocks: &blocks,
+    };
+    let mut home = None;
+    for number in 0..times {
+        let prefix = home.map(|replica| PrefixSeen {
+            replica,
+            whole: false,
+        });
+        let seen = Seen { pin: None, prefix };
+        let now_s = number as f64;
+        let decision = decide(&policy, black_box(&request), seen, &state, &views, now_s);
+        let Some(first) = decision.candidates.first().map(|first| first.replica) else {
+            return;
+        };
+        let ask = request.ask(&policy, seen);
+        let number = number as u64;
+        let believed = state.sent(number, first, &ask, now_s);
+        state.first_token(number, first, now_s + 0.1);
+        state.delivered(first, &ask, &believed, believed.here_tokens);
+        home = Some(first);
+    }
+}
+
 /// Scans a chat request of about `bytes` bytes and makes its prefix keys.
 fn read(bytes: usize, times: usize) {
     let policy = Policy::default();
@@ -184,14 +247,11 @@ fn read(bytes: usize, times: usize) {
             bytes: &body[message.span.clone()],
             is_user: message.role == Role::User,
         });
-        let chain = prefix::chain(
-            "",
-            scan.model.as_deref().unwrap_or_default(),
-            None,
-            b"",
-            messages,
-            policy.prefix.block_bytes,
-        );
+        let scope = Scope {
+            model: scan.model.as_deref().unwrap_or_default(),
+            ..Scope::default()
+        };
+        let chain = prefix::chain(&scope, b"", messages, policy.prefix.block_bytes);
         black_box((scan.stream, chain));
     }
 }

@@ -43,6 +43,8 @@ pub struct Family {
     pub switch: Switch,
     /// What of earlier reasoning goes along with a request.
     pub history: History,
+    /// Whether its template writes the reasoning effort at the head of the prompt: another effort is another prompt from there on.
+    pub effort_in_head: bool,
     pub(super) template: Vec<String>,
 }
 
@@ -180,6 +182,8 @@ struct Row {
     history: History,
     #[serde(default)]
     template: Vec<String>,
+    #[serde(default)]
+    effort_in_head: bool,
 }
 
 /// One name, or a whole switch.
@@ -268,6 +272,7 @@ fn family(row: Row, problems: &mut Vec<String>) -> Option<Family> {
         switch,
         history: row.history,
         template: row.template,
+        effort_in_head: row.effort_in_head,
     })
 }
 

@@ -120,3 +120,11 @@ fn a_policys_own_families_come_first() {
     assert!(error.to_string().contains("`house`: `switch`"), "{error}");
     assert!(Families::with_policy(&text.replace("models", "model")).is_err());
 }
+
+#[test]
+fn rc_086_families_that_write_the_effort_first_are_known() {
+    let families = Families::built_in().unwrap();
+    let first = |model: &str| families.of_model(model).unwrap().effort_in_head;
+    assert!(first("openai/gpt-oss-20b") && first("GLM-5.2") && first("deepseek-v4-pro"));
+    assert!(!first("qwen3-8b") && !first("deepseek-v3.1"));
+}
