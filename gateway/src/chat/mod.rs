@@ -9,3 +9,4 @@ pub mod plain;
 pub mod relay;
 pub mod route;
 mod silence;
+pub(crate) mod turn;

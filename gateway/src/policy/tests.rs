@@ -396,3 +396,27 @@ fn explain_names_the_lane_and_shows_its_pool_only() {
     let said = said(folder.path(), &arguments).unwrap();
     assert!(said.starts_with("lane: usual, no rule holds, so it is the first lane\nrule that cannot be worked out: broken\npool: all replicas\n"), "{said}");
 }
+
+#[test]
+fn classify_judges_texts_and_names_the_lane() {
+    let texts = "{\"id\":1,\"text\":\"thanks!\"}\n\n{\"id\":\"b\",\"text\":\"Prove that there are infinitely many primes.\"}\n";
+    let lanes = "version = 1\n[[lanes]]\nname = \"usual\"\n[[lanes]]\nname = \"slow\"\n[[rules]]\nname = \"hard\"\nwhen = \"difficulty > 0.4\"\nlane = \"slow\"\n";
+    let (folder, [texts, lanes, broken, bad]) = files([
+        ("texts.jsonl", texts),
+        ("lanes.toml", lanes),
+        ("broken.jsonl", "{\"id\":1}"),
+        ("bad.bin", "x"),
+    ]);
+    check(folder.path(), &["classify", text(&texts)], &expect![[""]]);
+    check(
+        folder.path(),
+        &["classify", text(&texts), "--policy", text(&lanes)],
+        &expect![[""]],
+    );
+    check(folder.path(), &["classify", text(&broken)], &expect![[""]]);
+    check(
+        folder.path(),
+        &["classify", text(&texts), "--weights", text(&bad)],
+        &expect![[""]],
+    );
+}
