@@ -107,6 +107,17 @@ fn conditions_see_the_difficulty_and_it_is_worked_out_for_those_only() {
 }
 
 #[test]
+fn the_policies_of_the_page_about_difficulty_are_good() {
+    let page = include_str!("../../policies/README.md");
+    let blocks: Vec<&str> = page.split("```toml\n").skip(1).collect();
+    assert!(!blocks.is_empty());
+    for block in blocks {
+        let (text, _) = block.split_once("```").unwrap();
+        assert_eq!(compile("README.md", text).map(|_| ()), Ok(()));
+    }
+}
+
+#[test]
 fn a_rule_that_cannot_be_worked_out_does_not_hold() {
     check(&["1 / request.max_tokens == 1"], (None, Some("r0")));
     check(
