@@ -271,6 +271,7 @@ fn explain_tells_what_each_replica_would_cost_and_why() {
         folder.path(),
         &[&asked[..], &named[..]].concat(),
         &expect![[r#"
+            difficulty: 0.133, mostly by before: bias -1.34, before: question_any +0.63, bias -0.45, before: question_last -0.45, before: "replica" +0.30, before: "which" -0.26
             session: named by a header
             pin: a
             seen before: the first 1 of 3 messages, at a
@@ -290,6 +291,7 @@ fn explain_tells_what_each_replica_would_cost_and_why() {
         folder.path(),
         &asked,
         &expect![[r#"
+            difficulty: 0.133, mostly by before: bias -1.34, before: question_any +0.63, bias -0.45, before: question_last -0.45, before: "replica" +0.30, before: "which" -0.26
             session: not named; recognised by what it says
             pin: none
             seen before: the first 1 of 3 messages, at a
@@ -309,6 +311,7 @@ fn explain_tells_what_each_replica_would_cost_and_why() {
         folder.path(),
         &["explain", "--request", text(&one), "--replicas", "2"],
         &expect![[r#"
+            difficulty: 0.139, mostly by bias -1.79, question_any +0.84, question_last -0.60, "replica" +0.40, "which" -0.35, capital_share -0.22
             session: not named; recognised by what it says
             pin: none
             seen before: nothing
@@ -381,6 +384,7 @@ fn explain_names_the_lane_and_shows_its_pool_only() {
             lane: long, by the rule research: request.header['x-team'] == 'research'
             rule that cannot be worked out: broken
             pool: big (replica-1)
+            difficulty: 0.139, mostly by bias -1.79, question_any +0.84, question_last -0.60, "replica" +0.40, "which" -0.35, capital_share -0.22
             session: not named; recognised by what it says
             pin: none
             seen before: nothing
@@ -407,16 +411,34 @@ fn classify_judges_texts_and_names_the_lane() {
         ("broken.jsonl", "{\"id\":1}"),
         ("bad.bin", "x"),
     ]);
-    check(folder.path(), &["classify", text(&texts)], &expect![[""]]);
+    check(
+        folder.path(),
+        &["classify", text(&texts)],
+        &expect![[r#"
+        {"id":1,"difficulty":0.098532,"lane":"no_think"}
+        {"id":"b","difficulty":0.623792,"lane":"think"}
+    "#]],
+    );
     check(
         folder.path(),
         &["classify", text(&texts), "--policy", text(&lanes)],
-        &expect![[""]],
+        &expect![[r#"
+            {"id":1,"difficulty":0.098532,"lane":"usual"}
+            {"id":"b","difficulty":0.623792,"lane":"slow"}
+        "#]],
     );
-    check(folder.path(), &["classify", text(&broken)], &expect![[""]]);
+    check(
+        folder.path(),
+        &["classify", text(&broken)],
+        &expect![[r#"
+        failed: broken.jsonl:1: missing field `text` at line 1 column 8; expected an object with `id` and `text`
+    "#]],
+    );
     check(
         folder.path(),
         &["classify", text(&texts), "--weights", text(&bad)],
-        &expect![[""]],
+        &expect![[r#"
+            failed: bad.bin: is no weights file; expected one made by routing-policies/train/train.py
+        "#]],
     );
 }

@@ -5,6 +5,7 @@
 //! than the two ends of a turn, uses whole numbers and IEEE operations in a fixed order, and so gives the same everywhere.
 
 mod concepts;
+mod counts;
 mod features;
 mod grams;
 mod logistic;

@@ -1,165 +1,8 @@
 //! How a turn looks, whatever language it is in: its length, numbers, signs of mathematics and of code, and how it is set.
 
 use super::concepts::Met;
-use super::text::{Kind, Normal, Word, is_settled};
-
-/// A character with what is asked of it.
-#[derive(Clone, Copy)]
-struct Sign {
-    c: char,
-    digit: bool,
-    alphabetic: bool,
-    upper: bool,
-    lower: bool,
-}
-
-impl Sign {
-    fn of(c: char) -> Self {
-        let settled = is_settled(c);
-        let alphabetic = settled || c.is_alphabetic();
-        Self {
-            c,
-            digit: c.is_ascii_digit(),
-            alphabetic,
-            upper: alphabetic && !settled && c.is_uppercase(),
-            lower: alphabetic && (c.is_ascii_lowercase() || (!c.is_ascii() && c.is_lowercase())),
-        }
-    }
-
-    fn alphanumeric(self) -> bool {
-        self.alphabetic || self.digit || (!self.c.is_ascii() && self.c.is_numeric())
-    }
-}
-
-/// Counts of one pass over a turn's characters.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counts {
-    chars: u32,
-    digits: u32,
-    numbers: u32,
-    decimals: u32,
-    letters: u32,
-    capitals: u32,
-    lone_letters: u32,
-    dollars: u32,
-    money: u32,
-    percents: u32,
-    backslashes: u32,
-    carets: u32,
-    equals: u32,
-    operators: u32,
-    math_signs: u32,
-    braces: u32,
-    brackets: u32,
-    calls: u32,
-    semicolon_ends: u32,
-    underscores: u32,
-    camels: u32,
-    backticks: u32,
-    arrows: u32,
-    questions: u32,
-    exclamations: u32,
-    quotes: u32,
-    colons: u32,
-    commas: u32,
-    newlines: u32,
-    blank_lines: u32,
-    list_lines: u32,
-    indented_lines: u32,
-    options: u32,
-    placeholders: u32,
-}
-
-impl Counts {
-    fn add(&mut self, text: &str) {
-        let n = self;
-        let mut before = ' ';
-        let mut last = Sign::of('\n');
-        let end = last;
-        let mut chars = text.chars().map(Sign::of);
-        let mut coming = chars.next();
-        while let Some(sign) = coming {
-            coming = chars.next();
-            let next = coming.unwrap_or(end);
-            let c = sign.c;
-            n.chars += 1;
-            if sign.digit {
-                n.digits += 1;
-                n.numbers += u32::from(!last.digit && last.c != '.');
-                n.decimals += u32::from(last.c == '.' && next.digit);
-            } else if sign.alphabetic && !matches!(c, 'π' | 'θ') {
-                n.letter(last, sign, next);
-            } else if !matches!(c, ' ' | '.') {
-                n.sign(before, last, c, next);
-            }
-            let option = matches!(c, ')' | '.' | '）' | '．') && matches!(last.c, 'A'..='E');
-            n.options += u32::from(option && !before.is_alphanumeric());
-            if last.c == '\n' {
-                n.line(c, next.c);
-            }
-            (before, last) = (last.c, sign);
-        }
-    }
-
-    fn letter(&mut self, last: Sign, sign: Sign, next: Sign) {
-        self.letters += 1;
-        self.capitals += u32::from(sign.upper && !last.alphabetic);
-        self.camels += u32::from(sign.upper && last.lower);
-        if !last.alphanumeric() && !next.alphanumeric() {
-            let word = matches!(sign.c, 'a' | 'A' | 'I' | 'y' | 'e' | 'o' | 'à' | 'é' | 'è');
-            self.lone_letters += u32::from(last.c != '\'' && !word && sign.c < 'Ѐ');
-        }
-    }
-
-    fn sign(&mut self, before: char, last: Sign, c: char, next: Sign) {
-        let spaced = last.c == ' ' && next.c == ' ';
-        let number = last.digit || next.digit || last.c == ')' || next.c == '(';
-        match c {
-            '$' if next.digit => self.money += 1,
-            '$' => self.dollars += 1,
-            '€' | '£' | '¥' | '₽' | '₹' => self.money += 1,
-            '%' | '％' => self.percents += 1,
-            '\\' => self.backslashes += u32::from(next.alphabetic),
-            '^' => self.carets += 1,
-            '=' => self.equals += 1,
-            '+' | '*' | '/' | '<' | '>' if spaced || number => self.operators += 1,
-            '-' if (spaced && before.is_ascii_digit()) || (last.digit && next.digit) => {
-                self.operators += 1;
-            }
-            '×' | '÷' | '±' | '√' | '∑' | '∏' | '∫' | '∞' | '≤' | '≥' | '≠' | '≈' | '∈' | '∀'
-            | '∃' | '∧' | '∨' | '¬' | '⊂' | '∪' | '∩' | '°' | 'π' | 'θ' | '²' | '³' | '△' | '∠'
-            | '⇒' | '↔' => {
-                self.math_signs += 1;
-            }
-            '{' | '}' => self.braces += 1,
-            '[' | ']' => self.brackets += 1,
-            '(' => self.calls += u32::from(last.alphanumeric() || last.c == '_'),
-            ';' => self.semicolon_ends += u32::from(next.c == '\n'),
-            '_' => self.underscores += u32::from(last.alphanumeric() && next.alphanumeric()),
-            '`' => self.backticks += 1,
-            '?' | '？' | '؟' | '¿' => self.questions += 1,
-            '!' | '！' | '¡' => self.exclamations += 1,
-            '"' | '“' | '«' | '„' | '「' | '”' | '»' => self.quotes += 1,
-            ':' | '：' => self.colons += 1,
-            ',' | '，' | '、' | '،' => self.commas += 1,
-            '\n' => {
-                self.newlines += 1;
-                self.blank_lines += u32::from(last.c == '\n');
-            }
-            _ => {}
-        }
-        self.arrows += u32::from(c == '>' && matches!(last.c, '-' | '='));
-        self.placeholders += u32::from(c == '[' && next.alphabetic || c == '<' && next.alphabetic);
-    }
-
-    fn line(&mut self, c: char, next: char) {
-        self.list_lines += u32::from(
-            matches!(c, '-' | '*' | '•') && next == ' '
-                || c.is_ascii_digit() && matches!(next, '.' | ')'),
-        );
-        self.indented_lines += u32::from(c == '\t' || c == ' ' && next == ' ');
-    }
-}
+use super::counts::Counts;
+use super::text::{Kind, Normal, Word};
 
 /// Names of [`features`], in the same order.
 pub(super) const NAMES: [&str; 61] = [
@@ -270,6 +113,10 @@ pub(super) fn words(normal: &Normal) -> u32 {
 }
 
 /// The features of a turn. `bytes` is its whole length; `head` and `tail` are what is read of it; `quantity` is how often it asks for a number.
+#[expect(
+    clippy::too_many_lines,
+    reason = "a list of values beside the list of their names"
+)]
 pub(super) fn features(
     bytes: usize,
     (head, tail): (&str, &str),

@@ -14,8 +14,10 @@ pub(super) fn ends(text: &str) -> (&str, &str) {
     if text.len() <= HEAD_BYTES + TAIL_BYTES {
         return (text, "");
     }
-    let head = text.floor_char_boundary(HEAD_BYTES);
-    let tail = text.ceil_char_boundary(text.len() - TAIL_BYTES);
+    let boundary = |at: &usize| text.is_char_boundary(*at);
+    let head = (0..=HEAD_BYTES).rev().find(boundary).unwrap_or(0);
+    let tail = (text.len() - TAIL_BYTES..text.len()).find(boundary);
+    let tail = tail.unwrap_or(text.len());
     (&text[..head], &text[tail..])
 }
 
@@ -79,9 +81,7 @@ impl Normal {
                 continue;
             }
             rest = &rest[c.len_utf8()..];
-            if c.is_ascii() {
-                self.put(&mut open, c);
-            } else if is_settled(c) {
+            if c.is_ascii() || is_settled(c) {
                 self.put(&mut open, c);
             } else if !is_dropped(c) {
                 for c in c.to_lowercase() {
