@@ -122,6 +122,8 @@ pub enum PolicyCommand {
     ///
     /// Costs are in milliseconds at the pace that a gateway takes for granted as it starts: 10,000 tokens a second.
     Explain(Explain),
+    /// Judge texts: how much thinking each is worth, from 0 to 1, and the lane that the policy's rules give it.
+    Classify(Classify),
     /// Say what a new policy would change: keys, sessions that would move, hits and times on a recorded trace.
     Diff {
         /// The policy that runs.
@@ -132,6 +134,23 @@ pub enum PolicyCommand {
         #[command(flatten)]
         setup: ReplaySetup,
     },
+}
+
+/// The options of `policy classify`.
+#[derive(Clone, Debug, Args)]
+pub struct Classify {
+    /// JSON lines with `id` and `text`; `-` reads them from standard input.
+    #[arg(value_name = "FILE", default_value = "-")]
+    pub texts: PathBuf,
+    /// The policy whose rules give the lane; the built-in one, which has no lanes, where none is named.
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// Weights that routing-policies/train/train.py made, to be tried in place of the built-in ones.
+    #[arg(long, value_name = "FILE")]
+    pub weights: Option<PathBuf>,
+    /// Where the policy has no lanes: the difficulty from which on the lane is `think`, else `no_think`.
+    #[arg(long, value_name = "DIFFICULTY", default_value_t = 0.4)]
+    pub think_from: f64,
 }
 
 /// The options of `policy explain`.

@@ -2,6 +2,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod decide;
+pub mod difficulty;
 pub mod estimate;
 pub mod explain;
 pub mod key;

@@ -12,4 +12,5 @@ pub mod reasoning;
 pub mod relay;
 pub mod route;
 mod silence;
+pub(crate) mod turn;
 mod whole;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use chat_wire::scan::{self, ChatScan};
+use routing_policies::difficulty::{self, Contribution, Difficulty};
 use routing_policies::explain::{Explanation, Remembered, Turn};
 use routing_policies::lanes::{LaneChoice, Pool};
 use routing_policies::placement::Ranked;
@@ -13,11 +14,14 @@ use serde::Deserialize;
 use super::table::table;
 use crate::chat::lane::facts;
 use crate::chat::prompt::{paths, prompt};
+use crate::chat::turn::{Said, said};
 use crate::cli::Explain;
 
 /// Bytes of a request per token, before a model's own ratio is known.
 const BYTES_PER_TOKEN: f64 = 4.0;
 const MS_PER_S: f64 = 1_000.0;
+/// Parts of the difficulty that are shown, greatest first, in log-odds.
+const PARTS_SHOWN: usize = 6;
 
 /// What `/state` prints, as far as a decision looks at it.
 #[derive(Deserialize)]
@@ -64,14 +68,26 @@ pub(super) fn run(options: &Explain) -> Result<String, String> {
         remembered.answered(&policy, &turn, ReplicaId::of(name));
     }
     let understood = read(&policy, &options.request, &options.headers)?;
-    let Understood { turn, source, scan } = understood;
+    let Understood {
+        turn,
+        source,
+        scan,
+        said,
+    } = understood;
+    let spoken = difficulty::Turn {
+        text: &said.last,
+        before: &said.before,
+    };
+    let score = Difficulty::built_in().score(&spoken);
     let view = |replica: &ReplicaState| ReplicaView {
         id: ReplicaId::of(&replica.name),
         ready: replica.ready,
         in_flight: replica.in_flight,
     };
     let facts = facts(&scan, turn.prompt_tokens, turn.session.is_some());
-    let choice = policy.lanes.choose(&facts, header(&options.headers));
+    let choice = policy
+        .lanes
+        .choose(&facts, header(&options.headers), || score);
     let pool = choice.and_then(|choice| choice.pool);
     let views: Vec<ReplicaView> = replicas
         .iter()
@@ -80,7 +96,7 @@ pub(super) fn run(options: &Explain) -> Result<String, String> {
         .collect();
     let why = remembered.explain(&policy, &turn, &views);
     let lane = choice.map_or(String::new(), |choice| lane_words(&choice));
-    let lane = limit_words(&policy, &turn) + &lane;
+    let lane = limit_words(&policy, &turn) + &lane + &judged(&spoken, score);
     Ok(lane + &told(&policy, &replicas, pool, &turn, source, &why))
 }
 
@@ -112,6 +128,7 @@ struct Understood {
     turn: Turn,
     source: Option<SessionSource>,
     scan: ChatScan,
+    said: Said,
 }
 
 /// A request's body, understood as the gateway understands it, with `headers` as they would come with it.
@@ -133,10 +150,12 @@ fn read(policy: &Policy, file: &Path, headers: &[(String, String)]) -> Result<Un
         blocks: chain.blocks(BYTES_PER_TOKEN),
         chain,
     };
+    let said = said(&body, &scan);
     Ok(Understood {
         turn,
         source: session.map(|(_, source)| source),
         scan,
+        said,
     })
 }
 
@@ -176,6 +195,7 @@ fn lane_words(choice: &LaneChoice<'_>) -> String {
         pool,
         rule,
         failed,
+        ..
     } = choice;
     let why = rule.map_or(
         "no rule holds, so it is the first lane".to_owned(),
@@ -188,6 +208,14 @@ fn lane_words(choice: &LaneChoice<'_>) -> String {
         format!("rule that cannot be worked out: {}\n", rule.name)
     });
     format!("lane: {}, {why}\n{failed}pool: {pool}\n", lane.name)
+}
+
+/// How difficult the turn is, and what speaks for and against thinking.
+fn judged(turn: &difficulty::Turn<'_>, score: f64) -> String {
+    let parts = Difficulty::built_in().explain(turn);
+    let part = |part: &Contribution| format!("{} {:+.2}", part.what, part.log_odds);
+    let parts: Vec<String> = parts.iter().take(PARTS_SHOWN).map(part).collect();
+    format!("difficulty: {score:.3}, mostly by {}\n", parts.join(", "))
 }
 
 /// For people: whose turn it is, what was seen of it, the reason, and a table of costs.

@@ -1,3 +1,4 @@
+mod classify;
 mod explain;
 
 use std::path::{Path, PathBuf};

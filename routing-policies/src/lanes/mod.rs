@@ -82,6 +82,8 @@ pub struct LaneChoice<'p> {
     pub rule: Option<&'p Rule>,
     /// The first rule that could not be worked out for this request, which counts as one that does not hold.
     pub failed: Option<&'p Rule>,
+    /// How much thinking the turn is worth; `None` where no rule asked.
+    pub difficulty: Option<f64>,
 }
 
 impl Pool {
@@ -133,19 +135,24 @@ impl Lanes {
     }
 
     /// The lane of a request; `None` where the policy has no lanes. `header` gives a header's value by its lower-case name, and is
-    /// asked only for those that rules mention.
+    /// asked only for those that rules mention; `difficulty` is asked, once at most, when it comes to a rule that mentions it.
     pub fn choose<'h>(
         &self,
         facts: &Facts<'_>,
         header: impl Fn(&str) -> Option<&'h [u8]>,
+        difficulty: impl Fn() -> f64,
     ) -> Option<LaneChoice<'_>> {
         let first = self.lanes.first()?;
         let mut failed = None;
         let mut chosen = None;
+        let mut judged = None;
         if !self.rules.is_empty() {
             let conditions = self.rules.iter().map(|rule| &rule.when);
-            let request = condition::Request::new(facts, conditions, header);
+            let mut request = condition::Request::new(facts, conditions, header);
             for rule in &self.rules {
+                if rule.when.asks_difficulty() && judged.is_none() {
+                    request.with_difficulty(*judged.insert(difficulty()));
+                }
                 match rule.when.holds(&request) {
                     Some(true) => {
                         chosen = Some(rule);
@@ -163,6 +170,7 @@ impl Lanes {
             pool: self.pool(lane),
             rule: chosen,
             failed,
+            difficulty: judged,
         })
     }
 }
