@@ -46,6 +46,21 @@ impl ExpertLoad {
         })
     }
 
+    /// With these recent choices, each under its layer's number and of as many experts.
+    #[cfg(test)]
+    pub(crate) fn of_counts(layers: &[(usize, Vec<u64>)]) -> Self {
+        Self {
+            experts: layers[0].1.len(),
+            layers: layers.iter().map(|(layer, _)| *layer).collect(),
+            recent: Mutex::new(
+                layers
+                    .iter()
+                    .flat_map(|(_, counts)| counts.clone())
+                    .collect(),
+            ),
+        }
+    }
+
     /// Adds the choices of a step (all layers, experts).
     pub(super) fn record(&self, counts: &[u32]) {
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
@@ -85,11 +100,7 @@ mod tests {
     use super::*;
 
     fn load() -> ExpertLoad {
-        ExpertLoad {
-            experts: 4,
-            layers: vec![1],
-            recent: Mutex::new(vec![0; 4]),
-        }
+        ExpertLoad::of_counts(&[(1, vec![0; 4])])
     }
 
     #[track_caller]

@@ -210,7 +210,7 @@ fn another_architecture_is_refused_by_name() {
         &[("architectures", json!(["MambaForCausalLM"]))],
     );
     let expect = "config.json has the architectures [\"MambaForCausalLM\"], of which this build computes none; known: \
-                  LlamaForCausalLM, Qwen3ForCausalLM";
+                  LlamaForCausalLM, Qwen3ForCausalLM, Qwen3MoeForCausalLM";
     assert_eq!(problems(open(folder.path())), [expect]);
 }
 
