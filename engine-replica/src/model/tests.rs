@@ -452,6 +452,14 @@ fn every_missing_or_wrong_tensor_is_named_at_once() {
         &["`model.embed_tokens.weight` is Q4_0 with 31 columns, no multiple of 32"],
     );
     check_refusal(
+        |config, _| config.tied_output = false,
+        &["`lm_head.weight` is missing, expected shape (21, 32)"],
+    );
+}
+
+#[test]
+fn what_is_wrong_with_experts_is_named_too() {
+    check_refusal(
         |config, _| {
             config.mixture = Some(MixtureConfig {
                 experts: 3,
@@ -483,9 +491,5 @@ fn every_missing_or_wrong_tensor_is_named_at_once() {
             "`model.layers.1.mlp.gate.weight` is missing, expected shape (2, 32)",
             "`model.layers.1.mlp.experts.1.down_proj.weight` is missing, expected shape (32, 32)",
         ],
-    );
-    check_refusal(
-        |config, _| config.tied_output = false,
-        &["`lm_head.weight` is missing, expected shape (21, 32)"],
     );
 }

@@ -252,7 +252,9 @@ fn computations_that_are_not_there_are_refused_all_at_once() {
     );
     refused(
         &Writer::tiny("llama").with("general.architecture", Put::Text("mamba".to_owned())),
-        &["the architecture is `mamba`, which this build does not compute; known: llama, qwen3, qwen3moe"],
+        &[
+            "the architecture is `mamba`, which this build does not compute; known: llama, qwen3, qwen3moe",
+        ],
     );
 }
 
