@@ -22,6 +22,7 @@ ABACUS = HERE.parents[1] / "engine-replica/models/abacus"
 NOW = 1_796_083_199  # 2026-11-30 23:59:59 UTC
 TOP = 64  # largest logits kept of a wide vocabulary
 STRIDE = 509  # and every 509th one of it besides, a prime so that no pattern hides
+ROUTER_MARGIN_MIN = 1e-4  # least distance between the logits of the last expert chosen and the first that is not
 MARGIN_MIN = 0.02  # least distance between the best two logits along a greedy text
 SMOLLM2_ANSWERS, ABACUS_ANSWERS = 20, 24
 SMOLLM2_TOKENS, ABACUS_TOKENS = 24, 160
@@ -171,6 +172,13 @@ def abacus_fixtures():
     dump("abacus.json", value)
 
 
+@torch.inference_mode()
+def router_margin(model, ids):
+    out = model(input_ids=torch.tensor([ids]), output_router_logits=True)
+    best = [layer.topk(model.config.num_experts_per_tok + 1).values for layer in out.router_logits]
+    return min((values[:, -2] - values[:, -1]).min().item() for values in best)
+
+
 def random_fixtures(name, model_class, config, dtype, shard):
     torch.manual_seed(20261130)
     model = model_class(config)
@@ -186,9 +194,21 @@ def random_fixtures(name, model_class, config, dtype, shard):
     rows = []
     for length in (1, 2, 15, 16, 17, 33, 64):
         ids = torch.randint(0, config.vocab_size, (length,), generator=generator).tolist()
+        if hasattr(config, "num_experts"):
+            margin = router_margin(model, ids)
+            assert margin > ROUTER_MARGIN_MIN, f"{name}: rounding may choose another expert, margin {margin}"
         rows.append({"ids": ids, "all": [[short(x) for x in row] for row in logits(model, ids).tolist()]} if length <= 17
                     else logit_row(model, ids, True))
     dump(f"{name}.json", {"logits": rows})
+
+
+def expert_fixtures(odd):
+    mixture = dict(odd, vocab_size=101, num_hidden_layers=4, moe_intermediate_size=20, num_experts=8, num_experts_per_tok=2,
+                   tie_word_embeddings=False, rms_norm_eps=1e-5, rope_parameters={"rope_type": "default", "rope_theta": 50_000.0})
+    for name, more in (("qwen3moe-random", dict(norm_topk_prob=True)),
+                       ("qwen3moe-mixed", dict(norm_topk_prob=False, decoder_sparse_step=2, mlp_only_layers=[3]))):
+        config = transformers.Qwen3MoeConfig(**mixture, **more)
+        random_fixtures(name, transformers.Qwen3MoeForCausalLM, config, torch.bfloat16, "1GB")
 
 
 def main():
@@ -212,6 +232,7 @@ def main():
     random_fixtures("llama-random", transformers.LlamaForCausalLM, transformers.LlamaConfig(
         vocab_size=67, tie_word_embeddings=True, rms_norm_eps=1e-6, rope_parameters={"rope_type": "default", "rope_theta": 10_000.0}, **odd),
         torch.float16, "30KB")
+    expert_fixtures(odd)
     abacus_fixtures()
     template_fixtures(smollm2_fixtures(args.smollm2, args.node))
 

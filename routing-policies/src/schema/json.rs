@@ -33,7 +33,9 @@ pub fn json_schema() -> String {
 }}
 "#,
         quoted(VERSION_SAYS),
-        [sections, tables().into(), vec![models()]].concat().join(",\n")
+        [sections, tables().into(), vec![models()]]
+            .concat()
+            .join(",\n")
     )
 }
 

@@ -38,6 +38,7 @@ fn metrics() -> Arc<Metrics> {
         name: "r",
         instance: "i",
         device: "cpu",
+        expert_load: None,
         prefix_cache: true,
     };
     Arc::new(Metrics::new(&constants).unwrap())

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::loader::tensor::{DType, TensorSource};
 use crate::loader::{GenerationDefaults, LoadError, open, open_weights};
-use crate::model::config::{Family, RopeStyle};
+use crate::model::config::{Family, MixtureConfig, RopeStyle};
 
 fn golden(name: &str) -> PathBuf {
     let folder = match name {
@@ -94,6 +94,68 @@ fn a_sharded_folder_opens_through_its_index() {
 }
 
 #[test]
+fn a_folder_with_experts_opens_with_its_mixture() {
+    let config = open_weights(&golden("qwen3moe-mixed")).unwrap().config;
+    let mixture = MixtureConfig {
+        experts: 8,
+        chosen: 2,
+        intermediate: 20,
+        renormalise: false,
+        every: 2,
+        dense_layers: vec![3],
+    };
+    assert_eq!(
+        (config.family, &config.mixture),
+        (Family::Qwen3, &Some(mixture))
+    );
+    let sparse: Vec<usize> = (0..4).filter(|&i| config.mixture_of(i).is_some()).collect();
+    assert_eq!(sparse, [1]);
+}
+
+#[test]
+fn experts_that_do_not_fit_their_config_are_refused_all_at_once() {
+    let folder = copy("qwen3moe-random");
+    let changes = [
+        ("num_local_experts", json!(null)),
+        ("moe_intermediate_size", json!(null)),
+    ];
+    edit(&folder, "config.json", &changes);
+    assert_eq!(
+        problems(open_weights(folder.path())),
+        [
+            "config.json lacks `num_experts`",
+            "config.json lacks `moe_intermediate_size`"
+        ]
+    );
+    let changes = [
+        ("num_experts", json!(9)),
+        ("num_experts_per_tok", json!(10)),
+        ("moe_intermediate_size", json!(20)),
+        ("decoder_sparse_step", json!(0)),
+    ];
+    edit(&folder, "config.json", &changes);
+    assert_eq!(
+        problems(open_weights(folder.path())),
+        [
+            "the count of experts chosen for a token is 10, expected 1 to 9",
+            "the distance between layers with experts is 0, expected 1 to 4"
+        ]
+    );
+    let changes = [
+        ("num_experts_per_tok", json!(2)),
+        ("decoder_sparse_step", json!(1)),
+    ];
+    edit(&folder, "config.json", &changes);
+    let problems = problems(open_weights(folder.path()));
+    // Three matrices of the ninth expert and the router, in each of four layers.
+    assert_eq!(problems.len(), 4 * 4, "{problems:?}");
+    assert_eq!(
+        problems[0],
+        "tensor `model.layers.0.mlp.gate.weight` is 8 × 36, expected 9 × 36"
+    );
+}
+
+#[test]
 fn the_newer_rope_parameters_are_read() {
     assert!(
         (open_weights(&golden("qwen3-random"))
@@ -152,7 +214,7 @@ fn another_architecture_is_refused_by_name() {
         &[("architectures", json!(["MambaForCausalLM"]))],
     );
     let expect = "config.json has the architectures [\"MambaForCausalLM\"], of which this build computes none; known: \
-                  LlamaForCausalLM, Qwen3ForCausalLM";
+                  LlamaForCausalLM, Qwen3ForCausalLM, Qwen3MoeForCausalLM";
     assert_eq!(problems(open(folder.path())), [expect]);
 }
 
