@@ -6,8 +6,9 @@ SHELL := bash
 REPLICAS ?= 2
 LISTEN ?= 127.0.0.1:8080
 ADMIN ?= 127.0.0.1:9090
-# A GGUF file or a Hugging Face folder; empty means SmolLM2-135M-Instruct, fetched once into the user's cache folder.
-MODEL ?=
+# `builtin` (a tiny model that reasons, inside the replica), `smollm2` (SmolLM2-135M-Instruct, fetched once into the user's
+# cache folder), a GGUF file or a Hugging Face folder.
+MODEL ?= builtin
 
 # Tests share one profile, so that unit tests, system tests and the binaries they drive are built once.
 PROFILE := checked
@@ -21,9 +22,10 @@ tools:
 	@deploy/scripts/check-tools.sh
 
 .PHONY: up
-up: tools ## a gateway and two replicas with a real model: make up [MODEL=PATH] [REPLICAS=2] [LISTEN=…] [ADMIN=…]
+up: tools ## a gateway and two replicas, nothing to download: make up [MODEL=smollm2|PATH] [REPLICAS=2] [LISTEN=…] [ADMIN=…]
 	cargo build --release --locked -p gateway -p engine-replica --bins
-	model='$(MODEL)'; exec target/release/gateway up --model "$${model:-$$(deploy/scripts/fetch-smollm2.sh)}" \
+	model='$(MODEL)'; [ "$$model" != smollm2 ] || model="$$(deploy/scripts/fetch-smollm2.sh)"; \
+	exec target/release/gateway up --model "$$model" \
 		--replicas $(REPLICAS) --listen $(LISTEN) --admin-listen $(ADMIN)
 
 .PHONY: check
@@ -32,8 +34,9 @@ check: tools ## formatting and lints
 	cargo clippy --profile $(PROFILE) --locked --workspace --all-targets -- -D warnings
 
 .PHONY: test
-test: check ## everything: lints, unit, property, golden and system tests (fetches the model and the official client once)
+test: check ## everything: lints, unit, property, golden and system tests (fetches SmolLM2 and the official client once)
 	cargo build --profile $(PROFILE) --locked --workspace --bins --tests
+	python3 -m unittest discover -q -s tests/accuracy
 	python3 -m unittest discover -q -s tests/load
 	python3 -m unittest discover -q -s tests/load/engine_bench
 	PYTHONDONTWRITEBYTECODE=1 python3 -m unittest discover -q -s engine-replica/models/training
@@ -44,6 +47,11 @@ test: check ## everything: lints, unit, property, golden and system tests (fetch
 	else \
 		cargo test --profile $(PROFILE) --locked --workspace -- --test-threads=1; \
 	fi
+
+.PHONY: accuracy
+accuracy: tools ## what thinking costs and buys, task by task: the built-in model's held-out questions in both lanes, through the product
+	cargo build --release --locked -p gateway -p engine-replica --bins
+	python3 tests/accuracy/accuracy.py
 
 .PHONY: bench
 bench: tools ## figures beside their peers: the gateway beside nginx, the replica beside llama.cpp (both need a quiet machine)

@@ -137,6 +137,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         rope_style: RopeStyle::Half,
         rms_eps: 1e-5,
         tied_output: true,
+        mixture: None,
     };
     let capacity = Capacity {
         rows_max: ROWS_MAX,

@@ -1,9 +1,10 @@
 //! The command line.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+
+use crate::loader::{BUILTIN, ModelSource};
 
 /// Serves one language model over an OpenAI-compatible HTTP interface, with a prefix cache that tells the truth.
 #[derive(Debug, Parser)]
@@ -27,6 +28,11 @@ pub enum Command {
 
 const SERVE_HELP: &str = "\
 Examples:
+  Serve the built-in model, which thinks before it answers:
+    engine-replica serve
+    curl http://127.0.0.1:8001/v1/chat/completions -H 'content-type: application/json' \\
+      -d '{\"messages\":[{\"role\":\"user\",\"content\":\"What is 47*36?\"}]}'
+
   Serve a GGUF file, then ask it something:
     engine-replica serve --model SmolLM2-135M-Instruct.Q4_1.gguf --listen 127.0.0.1:8001
     curl http://127.0.0.1:8001/v1/chat/completions -H 'content-type: application/json' \\
@@ -121,9 +127,9 @@ pub struct BenchArgs {
 /// Flags that make an engine.
 #[derive(Clone, Debug, Args)]
 pub struct EngineArgs {
-    /// A GGUF file (any shard of a split one) or a Hugging Face folder
-    #[arg(long, value_name = "PATH", help_heading = "Model")]
-    pub model: PathBuf,
+    /// A GGUF file (any shard of a split one) or a Hugging Face folder; `builtin` is a tiny model that reasons, in this program
+    #[arg(long, value_name = "PATH", default_value = BUILTIN, help_heading = "Model")]
+    pub model: ModelSource,
     /// What computes: `cpu`, `cuda` or `cuda:N` (NVIDIA GPU N, the first is 0), `reference` (scalar and slow, for
     /// comparison), or `auto`: the first GPU where a driver and NVRTC are found, else the CPU, and the start says why
     #[arg(long, value_name = "DEVICE", default_value_t = Device::Auto, help_heading = "Model")]
@@ -229,7 +235,9 @@ mod tests {
             "engine-replica bench --model m --prompt-tokens 8,16 --streams 1,2 --json",
             Ok(()),
         );
-        check("engine-replica serve", Err("--model <PATH>"));
+        check("engine-replica serve", Ok(()));
+        check("engine-replica bench --json", Ok(()));
+        check("engine-replica serve --model", Err("--model <PATH>"));
         check(
             "engine-replica serve --model m --device gpu",
             Err("expected auto, cpu, cuda, cuda:N (a GPU's number from 0) or reference"),

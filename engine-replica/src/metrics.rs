@@ -2,7 +2,7 @@
 //!
 //! The only place where metric names appear (A6); `METRICS.md` is checked against it by a test.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use prometheus::{
     Gauge, GaugeVec, Histogram, IntCounter, IntCounterVec, IntGauge, Registry, TextEncoder,
@@ -10,9 +10,14 @@ use prometheus::{
 
 use crate::engine::job::FinishReason;
 use crate::engine::stats::EngineStats;
+use crate::model::ExpertLoad;
 
+mod experts;
 mod make;
+#[cfg(test)]
+mod tests;
 
+use experts::ExpertSeries;
 use make::Maker;
 
 /// Seconds to a first token: from a warm short prompt to a cold long one on a CPU.
@@ -54,6 +59,7 @@ impl Ending {
 pub struct Metrics {
     registry: Registry,
     engine: EngineSeries,
+    experts: Option<ExpertSeries>,
     /// What `engine` showed at the last scrape: counters move by the difference.
     last: Mutex<EngineStats>,
     prefix_cache: bool,
@@ -94,6 +100,8 @@ pub struct Constants<'a> {
     pub device: &'a str,
     /// Whether KV is reused between requests.
     pub prefix_cache: bool,
+    /// How the model's experts are used; a model without them has no such series.
+    pub expert_load: Option<Arc<ExpertLoad>>,
 }
 
 impl Metrics {
@@ -108,6 +116,7 @@ impl Metrics {
         };
         let metrics = Metrics {
             engine: EngineSeries::new(&made)?,
+            experts: ExpertSeries::new(&made, constants.expert_load.clone())?,
             last: Mutex::new(EngineStats::default()),
             prefix_cache: constants.prefix_cache,
             time_to_first_token: made.histogram(
@@ -174,6 +183,9 @@ impl Metrics {
             let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
             self.engine.advance(&last, stats, self.prefix_cache);
             *last = *stats;
+        }
+        if let Some(experts) = &self.experts {
+            experts.refresh();
         }
         TextEncoder::new().encode_to_string(&self.registry.gather())
     }
@@ -284,106 +296,4 @@ fn state(made: &Maker<'_>, constants: &Constants<'_>) -> Result<(), prometheus::
 
 fn gauge_value(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use expect_test::expect_file;
-
-    fn metrics(prefix_cache: bool) -> Metrics {
-        let constants = Constants {
-            model: "lamp-3b",
-            name: "replica-0",
-            instance: "i",
-            device: "cpu",
-            prefix_cache,
-        };
-        Metrics::new(&constants).unwrap()
-    }
-
-    fn line<'a>(text: &'a str, start: &str) -> &'a str {
-        text.lines()
-            .find(|line| line.starts_with(start))
-            .unwrap_or("")
-    }
-
-    #[test]
-    fn metrics_md_is_current() {
-        let metrics = metrics(true);
-        metrics.count_refused("queue_full");
-        metrics.render(&EngineStats::default()).unwrap();
-        let mut page = String::from(
-            "# Metrics of engine-replica\n\nServed at `GET /metrics`. Every series carries `model_name` and `engine`. \
-             This page is made by `UPDATE_EXPECT=1 cargo test -p engine-replica metrics_md`.\n\n\
-             | name | kind | labels | what it says |\n|---|---|---|---|\n",
-        );
-        for family in metrics.registry.gather() {
-            let kind = format!("{:?}", family.get_field_type()).to_lowercase();
-            let own = |name: &&str| !["model_name", "engine"].contains(name);
-            let labels: Vec<&str> = family.get_metric()[0]
-                .get_label()
-                .iter()
-                .map(|label| label.name())
-                .filter(own)
-                .collect();
-            page.push_str(&format!(
-                "| `{}` | {kind} | {} | {} |\n",
-                family.name(),
-                labels.join(", "),
-                family.help()
-            ));
-        }
-        expect_file!["../METRICS.md"].assert_eq(&page);
-    }
-
-    #[test]
-    fn counters_follow_the_engine_across_scrapes() {
-        let metrics = metrics(true);
-        let mut stats = EngineStats {
-            running: 2,
-            kv_blocks_used: 1,
-            kv_blocks_total: 4,
-            prompt_tokens: 100,
-            cached_tokens: 64,
-            ..EngineStats::default()
-        };
-        metrics.render(&stats).unwrap();
-        stats.prompt_tokens = 150;
-        stats.cached_tokens = 96;
-        let text = metrics.render(&stats).unwrap();
-        for (start, expect) in [
-            ("vllm:num_requests_running", "2"),
-            ("vllm:kv_cache_usage_perc", "0.25"),
-            ("vllm:prefix_cache_queries_total", "150"),
-            ("vllm:prefix_cache_hits_total", "96"),
-            ("vllm:prompt_tokens_cached_total", "96"),
-        ] {
-            let labels = "{engine=\"0\",model_name=\"lamp-3b\"}";
-            assert_eq!(line(&text, start), format!("{start}{labels} {expect}"));
-        }
-        assert!(text.contains("outcome=\"hit\"} 96\n"), "{text}");
-        assert!(text.contains("outcome=\"miss\"} 54\n"), "{text}");
-    }
-
-    #[test]
-    fn without_a_cache_nothing_is_looked_up() {
-        let stats = EngineStats {
-            prompt_tokens: 10,
-            ..EngineStats::default()
-        };
-        let text = metrics(false).render(&stats).unwrap();
-        assert!(line(&text, "vllm:prefix_cache_queries_total").ends_with(" 0"));
-        assert!(line(&text, "vllm:prompt_tokens_total").ends_with(" 10"));
-        assert!(line(&text, "replica_prefix_cache_enabled").ends_with(" 0"));
-    }
-
-    #[test]
-    fn a_prompt_below_one_block_is_counted() {
-        let metrics = metrics(true);
-        for tokens in [1, 16, 17, 400] {
-            metrics.count_prompt(tokens);
-        }
-        assert_eq!(metrics.below_one_block.get(), 2);
-    }
 }

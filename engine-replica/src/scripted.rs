@@ -6,6 +6,7 @@
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
+use replica_core::answer_text::{ThinkTokens, Thinking};
 use replica_core::text_stream::TokenText;
 
 use crate::api::request::ChatRequest;
@@ -122,6 +123,23 @@ impl ChatFormat for Letters {
         }
         Ok(prompt)
     }
+
+    fn thinking(&self, _: &[u32]) -> Option<Thinking> {
+        None
+    }
+}
+
+/// As `Letters`, of a model that thinks between `d` and `g`.
+struct ThinkingLetters;
+
+impl ChatFormat for ThinkingLetters {
+    fn prompt(&self, request: &ChatRequest) -> Result<Vec<u32>, Failure> {
+        Letters.prompt(request)
+    }
+
+    fn thinking(&self, prompt: &[u32]) -> Option<Thinking> {
+        Some(ThinkTokens { open: 3, close: 6 }.after(prompt, &Letters))
+    }
 }
 
 /// An engine over the scripted model with a closed gate.
@@ -147,6 +165,15 @@ pub(crate) fn engine(queue_max: usize, max_running: usize) -> (EngineHandle, Arc
 
 /// An API over `engine`.
 pub(crate) fn api(engine: EngineHandle) -> Arc<Api> {
+    api_of(engine, Arc::new(Letters))
+}
+
+/// An API over `engine` whose model marks its reasoning: `d` opens, `g` closes.
+pub(crate) fn thinking_api(engine: EngineHandle) -> Arc<Api> {
+    api_of(engine, Arc::new(ThinkingLetters))
+}
+
+fn api_of(engine: EngineHandle, format: Arc<dyn ChatFormat>) -> Arc<Api> {
     let served = Served {
         model: "alphabet".into(),
         name: "replica-0".to_owned(),
@@ -158,7 +185,7 @@ pub(crate) fn api(engine: EngineHandle) -> Arc<Api> {
         defaults: SamplingDefaults::default(),
         prefix_cache: true,
     };
-    Arc::new(Api::new(engine, Arc::new(Letters), Arc::new(Letters), served).unwrap())
+    Arc::new(Api::new(engine, format, Arc::new(Letters), served).unwrap())
 }
 
 /// Steps enough for anything that a test asks.

@@ -122,6 +122,8 @@ pub enum PolicyCommand {
     ///
     /// Costs are in milliseconds at the pace that a gateway takes for granted as it starts: 10,000 tokens a second.
     Explain(Explain),
+    /// Judge texts: how much thinking each is worth, from 0 to 1, and the lane that the policy's rules give it.
+    Classify(Classify),
     /// Say what a new policy would change: keys, sessions that would move, hits and times on a recorded trace.
     Diff {
         /// The policy that runs.
@@ -132,6 +134,23 @@ pub enum PolicyCommand {
         #[command(flatten)]
         setup: ReplaySetup,
     },
+}
+
+/// The options of `policy classify`.
+#[derive(Clone, Debug, Args)]
+pub struct Classify {
+    /// JSON lines with `id` and `text`; `-` reads them from standard input.
+    #[arg(value_name = "FILE", default_value = "-")]
+    pub texts: PathBuf,
+    /// The policy whose rules give the lane; the built-in one, which has no lanes, where none is named.
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// Weights that routing-policies/train/train.py made, to be tried in place of the built-in ones.
+    #[arg(long, value_name = "FILE")]
+    pub weights: Option<PathBuf>,
+    /// Where the policy has no lanes: the difficulty from which on the lane is `think`, else `no_think`.
+    #[arg(long, value_name = "DIFFICULTY", default_value_t = 0.4)]
+    pub think_from: f64,
 }
 
 /// The options of `policy explain`.
@@ -226,11 +245,14 @@ fn not_negative(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "expected a number of at least 0".to_owned())
 }
 
+/// What `--model` says for the model inside the replica's executable, as the replica does.
+const BUILTIN: &str = "builtin";
+
 /// The options of `up`.
 #[derive(Clone, Debug, Args)]
 pub struct Up {
-    /// The model: a GGUF file or a folder of safetensors.
-    #[arg(long, value_name = "PATH")]
+    /// The model: a GGUF file or a Hugging Face folder; `builtin` is a tiny model that reasons, inside the replica's executable.
+    #[arg(long, value_name = "PATH", default_value = BUILTIN)]
     pub model: PathBuf,
     /// How many replicas.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=64))]
@@ -247,12 +269,23 @@ pub struct Up {
     /// The replica's executable [default: `engine-replica` beside this one].
     #[arg(long, value_name = "PATH")]
     pub replica_bin: Option<PathBuf>,
+    /// Ask nothing at the start; without this the built-in model is asked a sum in both lanes, and its answers are shown.
+    #[arg(long)]
+    pub no_sample: bool,
     /// Seconds between a replica's death and its new start; doubled with each death that follows, up to 30.
     #[arg(long, value_name = "SECONDS", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=30))]
     pub restart_seconds: u64,
     /// More arguments for each replica, after `--`.
     #[arg(last = true, value_name = "REPLICA ARGS")]
     pub replica_args: Vec<String>,
+}
+
+impl Up {
+    /// Whether the model is the one inside the replica's executable.
+    #[must_use]
+    pub fn is_builtin(&self) -> bool {
+        self.model.as_os_str() == BUILTIN
+    }
 }
 
 #[cfg(test)]

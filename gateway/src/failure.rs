@@ -1,7 +1,8 @@
 //! Every way in which the gateway itself says no, and one table that tells what each means: to the client
 //! (status, type, code), to the retry loop (may it be tried elsewhere) and to the operator (whose fault, outcome).
 
-use std::fmt;
+mod words;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +28,13 @@ pub enum Failure {
         /// What was expected, and where.
         message: String,
     },
+    /// A field that limits thinking does not say a limit.
+    BadBudget {
+        /// The field.
+        field: &'static str,
+        /// What is expected.
+        message: String,
+    },
     /// More bytes than the limit.
     BodyTooLarge {
         /// Bytes allowed.
@@ -45,6 +53,18 @@ pub enum Failure {
         model: String,
         /// The models that there are, comma separated.
         known: String,
+    },
+    /// More bytes of tools and messages than the policy takes.
+    PromptTooLong {
+        /// Bytes sent.
+        bytes: u64,
+        /// Bytes allowed.
+        limit: u32,
+    },
+    /// As many requests of one session are in flight as the policy takes.
+    SessionBusy {
+        /// How many that is.
+        limit: u32,
     },
     /// As many requests are in flight as the gateway takes.
     Overloaded {
@@ -182,6 +202,7 @@ impl Failure {
                 client(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed")
             }
             Self::BadBody { .. } => client(StatusCode::BAD_REQUEST, "invalid_body"),
+            Self::BadBudget { .. } => client(StatusCode::BAD_REQUEST, "invalid_thinking_budget"),
             Self::BodyTooLarge { .. } => client(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large"),
             Self::BodyCut => Row {
                 outcome: Outcome::ClientClosed,
@@ -189,6 +210,12 @@ impl Failure {
             },
             Self::BodySlow { .. } => client(StatusCode::REQUEST_TIMEOUT, "body_slow"),
             Self::ModelNotFound { .. } => client(StatusCode::NOT_FOUND, "model_not_found"),
+            Self::PromptTooLong { .. } => client(StatusCode::PAYLOAD_TOO_LARGE, "prompt_too_long"),
+            Self::SessionBusy { .. } => Row {
+                kind: "rate_limit_error",
+                retry_after: Some(1),
+                ..client(StatusCode::TOO_MANY_REQUESTS, "session_busy")
+            },
             Self::Overloaded { .. } => capacity("gateway_overloaded", 1),
             Self::NoReplica => Row {
                 outcome: UpstreamError,
@@ -251,64 +278,11 @@ impl Failure {
     /// OpenAI's `error.param`: the field at fault, where there is one.
     #[must_use]
     pub fn param(&self) -> Option<&'static str> {
-        matches!(self, Self::ModelNotFound { .. }).then_some("model")
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotFound { path } => write!(
-                f,
-                "no `{path}` here; this gateway serves POST /v1/chat/completions, GET /v1/models and GET /health"
-            ),
-            Self::MethodNotAllowed { allowed } => write!(f, "this path takes {allowed} only"),
-            Self::BadBody { message } => write!(f, "the body is not a chat request: {message}"),
-            Self::BodyTooLarge { limit } => write!(
-                f,
-                "the body is larger than the {limit} bytes that this gateway takes; send less, or ask its operator to raise `limits.body_bytes_max`"
-            ),
-            Self::BodyCut => f.write_str("the request body ended before its last byte"),
-            Self::BodySlow { after } => {
-                write!(f, "the request body did not arrive within {} s", after.as_secs_f32())
-            }
-            Self::ModelNotFound { model, known } => {
-                write!(f, "no replica serves the model `{model}`; there is: {known}")
-            }
-            Self::Overloaded { limit } => write!(
-                f,
-                "{limit} requests are in flight, as many as this gateway takes; try again after the time in Retry-After"
-            ),
-            Self::NoReplica => f.write_str(
-                "no replica is ready; try again after the time in Retry-After (operators: see /state on the admin address)",
-            ),
-            Self::NoReplicaInPool { lane, pool } => write!(
-                f,
-                "no replica of the pool `{pool}` is ready, and the lane `{lane}` leads nowhere else; try again after the time in Retry-After (operators: see /state on the admin address)"
-            ),
-            Self::Connect { replica, cause } => {
-                write!(f, "replica `{replica}` cannot be reached: {cause}")
-            }
-            Self::Reset { replica, cause } => {
-                write!(f, "replica `{replica}` closed the connection before it answered: {cause}")
-            }
-            Self::FirstByteTimeout { replica, after } => write!(
-                f,
-                "replica `{replica}` did not begin its answer within {} s",
-                after.as_secs_f32()
-            ),
-            Self::Truncated { replica, cause } => write!(
-                f,
-                "the answer of replica `{replica}` broke off: {cause}; what came before this is not complete"
-            ),
-            Self::IdleTimeout { replica, after } => write!(
-                f,
-                "replica `{replica}` fell silent for {} s in the middle of its answer",
-                after.as_secs_f32()
-            ),
-            Self::EventTooLarge { replica, cause } => {
-                write!(f, "replica `{replica}` sent an event that is too large: {cause}")
-            }
+            Self::ModelNotFound { .. } => Some("model"),
+            Self::BadBudget { field, .. } => Some(field),
+            Self::PromptTooLong { .. } => Some("messages"),
+            _ => None,
         }
     }
 }
@@ -316,85 +290,4 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 #[cfg(test)]
-mod tests {
-    use std::fmt::Write as _;
-
-    use super::*;
-
-    fn every() -> Vec<Failure> {
-        let replica: Arc<str> = "replica-0".into();
-        let cause = || String::from("<cause>");
-        let after = Duration::from_secs(5);
-        vec![
-            Failure::NotFound { path: "/v2".into() },
-            Failure::MethodNotAllowed { allowed: "POST" },
-            Failure::BadBody {
-                message: "<message>".into(),
-            },
-            Failure::BodyTooLarge { limit: 8 },
-            Failure::BodyCut,
-            Failure::BodySlow { after },
-            Failure::ModelNotFound {
-                model: "m".into(),
-                known: "a, b".into(),
-            },
-            Failure::Overloaded { limit: 2 },
-            Failure::NoReplica,
-            Failure::NoReplicaInPool {
-                lane: "long".into(),
-                pool: "big".into(),
-            },
-            Failure::Connect {
-                replica: replica.clone(),
-                cause: cause(),
-            },
-            Failure::Reset {
-                replica: replica.clone(),
-                cause: cause(),
-            },
-            Failure::FirstByteTimeout {
-                replica: replica.clone(),
-                after,
-            },
-            Failure::Truncated {
-                replica: replica.clone(),
-                cause: cause(),
-            },
-            Failure::IdleTimeout {
-                replica: replica.clone(),
-                after,
-            },
-            Failure::EventTooLarge {
-                replica,
-                cause: cause(),
-            },
-        ]
-    }
-
-    #[test]
-    fn the_table_of_failures_is_as_written() {
-        let mut table = String::new();
-        for failure in every() {
-            let Row {
-                status,
-                kind,
-                code,
-                fault,
-                retryable,
-                retry_after,
-                outcome,
-            } = failure.row();
-            let retry = if retryable { "retryable" } else { "final" };
-            let outcome = outcome.as_str();
-            let after = retry_after.map_or(String::new(), |s| format!(" retry-after={s}"));
-            let status = status.as_u16();
-            writeln!(
-                table,
-                "{status} {kind} {code} fault={fault:?} {retry} {outcome}{after}"
-            )
-            .unwrap();
-            writeln!(table, "    {failure}").unwrap();
-        }
-        expect_test::expect_file!["../FAILURES.txt"].assert_eq(&table);
-    }
-}
+mod tests;

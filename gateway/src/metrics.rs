@@ -1,9 +1,11 @@
-//! The only place that names metrics. Labels are replica names from the configuration and values of closed
-//! enums, so the number of series is bounded; nothing that a client sends becomes a label.
+//! The only place that names metrics. Labels are replica names from the configuration, lanes of the policy up to a bound, and values of
+//! closed enums, so the number of series is bounded; nothing that a client sends becomes a label.
 
 mod labels;
+mod lanes;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus::core::Collector;
@@ -12,9 +14,10 @@ use prometheus::{
     IntGaugeVec, Opts, Registry, TextEncoder,
 };
 use routing_policies::Reason;
-use routing_policies::ledger::{Miss, Settled};
 
-pub use labels::{AttemptResult, Outcome};
+pub use labels::{AttemptResult, BudgetResult, Outcome, SplitBy};
+use lanes::TokenVecs;
+pub use lanes::{LaneTokens, Lanes};
 
 /// The series of a vLLM replica whose labels tell the size of its cache, one per engine.
 pub const VLLM_CACHE_CONFIG: &str = "vllm:cache_config_info";
@@ -32,6 +35,11 @@ const INTER_CHUNK_SECONDS: &[f64] = &[
 /// Seconds of a whole request.
 const REQUEST_SECONDS: &[f64] = &[
     0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0,
+];
+
+/// Tokens of reasoning in one answer.
+const REASONING_TOKENS: &[f64] = &[
+    0.0, 16.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16_384.0, 32_768.0,
 ];
 
 /// Every series of the gateway, on a registry of its own.
@@ -61,12 +69,10 @@ pub struct Metrics {
     first_content: HistogramVec,
     inter_chunk: HistogramVec,
     request: HistogramVec,
-    prompt_tokens: IntCounterVec,
-    cached_tokens: IntCounterVec,
-    predicted_cached_tokens: IntCounterVec,
-    missed_tokens: IntCounterVec,
-    completion_tokens: IntCounterVec,
-    reasoning_tokens: IntCounterVec,
+    tokens: TokenVecs,
+    request_reasoning_tokens: HistogramVec,
+    splits: IntCounterVec,
+    budgets: IntCounterVec,
     unrouted: HashMap<&'static str, IntCounter>,
 }
 
@@ -97,17 +103,11 @@ pub struct ReplicaMetrics {
     /// Between two chunks that carry tokens, seconds.
     pub inter_chunk: Histogram,
     request: Histogram,
-    /// Prompt tokens as the replica counted them.
-    pub prompt_tokens: IntCounter,
-    /// Prompt tokens whose KV the replica reused.
-    pub cached_tokens: IntCounter,
-    /// Prompt tokens whose KV the gateway expected the replica to reuse.
-    pub predicted_cached_tokens: IntCounter,
-    missed_tokens: [IntCounter; Miss::ALL.len()],
-    /// Tokens generated.
-    pub completion_tokens: IntCounter,
-    /// Tokens generated as reasoning.
-    pub reasoning_tokens: IntCounter,
+    /// Tokens, lane by lane.
+    pub lanes: Arc<Lanes>,
+    request_reasoning_tokens: Histogram,
+    splits: [IntCounter; 4],
+    budgets: [IntCounter; 4],
 }
 
 /// Registers collectors under their names; a name taken twice is a mistake in this file that its test shows.
@@ -143,7 +143,7 @@ impl Maker {
         self.register(IntGauge::new(name, help))
     }
 
-    fn seconds(&self, name: &str, help: &str, buckets: &[f64]) -> HistogramVec {
+    fn histograms(&self, name: &str, help: &str, buckets: &[f64]) -> HistogramVec {
         let options = HistogramOpts::new(name, help).buckets(buckets.to_vec());
         self.register(HistogramVec::new(options, &["replica"]))
     }
@@ -184,16 +184,21 @@ impl Metrics {
             failovers: make.counters("gateway_failovers_total", "Attempts that failed before the first byte and moved on to another replica.", &["replica"]),
             truncated: make.counters("gateway_stream_truncated_total", "Streams that ended without a finish reason.", &["replica"]),
             stream_errors: make.counters("gateway_stream_errors_total", "Streams in which the replica sent an error object.", &["replica"]),
-            ttft: make.seconds("gateway_ttft_seconds", "From a request's arrival to the first token, of reasoning or content.", FIRST_TOKEN_SECONDS),
-            first_content: make.seconds("gateway_first_content_seconds", "From a request's arrival to the first token of content.", FIRST_TOKEN_SECONDS),
-            inter_chunk: make.seconds("gateway_inter_chunk_seconds", "Between two chunks with tokens of one stream.", INTER_CHUNK_SECONDS),
-            request: make.seconds("gateway_request_seconds", "From a request's arrival to the end of its answer.", REQUEST_SECONDS),
-            prompt_tokens: make.counters("gateway_prompt_tokens_total", "Prompt tokens, from the replies' usage.", &["replica"]),
-            cached_tokens: make.counters("gateway_cached_tokens_total", "Prompt tokens whose KV was reused, from the replies' usage.", &["replica"]),
-            predicted_cached_tokens: make.counters("gateway_predicted_cached_tokens_total", "Prompt tokens whose KV the gateway expected to be reused, of the requests that `gateway_cached_tokens_total` counts.", &["replica"]),
-            missed_tokens: make.counters("gateway_missed_tokens_total", "Prompt tokens that were computed, by why they were not reused.", &["replica", "cause"]),
-            completion_tokens: make.counters("gateway_completion_tokens_total", "Generated tokens, from the replies' usage.", &["replica"]),
-            reasoning_tokens: make.counters("gateway_reasoning_tokens_total", "Generated tokens that were reasoning, from the replies' usage.", &["replica"]),
+            ttft: make.histograms("gateway_ttft_seconds", "From a request's arrival to the first token, of reasoning or content.", FIRST_TOKEN_SECONDS),
+            first_content: make.histograms("gateway_first_content_seconds", "From a request's arrival to the first token of content.", FIRST_TOKEN_SECONDS),
+            inter_chunk: make.histograms("gateway_inter_chunk_seconds", "Between two chunks with tokens of one stream.", INTER_CHUNK_SECONDS),
+            request: make.histograms("gateway_request_seconds", "From a request's arrival to the end of its answer.", REQUEST_SECONDS),
+            tokens: TokenVecs {
+                prompt: make.counters("gateway_prompt_tokens_total", "Prompt tokens, from the replies' usage.", &["replica", "lane"]),
+                cached: make.counters("gateway_cached_tokens_total", "Prompt tokens whose KV was reused, from the replies' usage.", &["replica", "lane"]),
+                predicted_cached: make.counters("gateway_predicted_cached_tokens_total", "Prompt tokens whose KV the gateway expected to be reused, of the requests that `gateway_cached_tokens_total` counts.", &["replica", "lane"]),
+                missed: make.counters("gateway_missed_tokens_total", "Prompt tokens that were computed, by why they were not reused.", &["replica", "lane", "cause"]),
+                completion: make.counters("gateway_completion_tokens_total", "Generated tokens, from the replies' usage.", &["replica", "lane"]),
+                reasoning: make.counters("gateway_reasoning_tokens_total", "Generated tokens that were reasoning, from the replies' usage.", &["replica", "lane"]),
+            },
+            request_reasoning_tokens: make.histograms("gateway_request_reasoning_tokens", "Tokens of reasoning of one answer: the replica's count, else the share of the reasoning in the answer's text.", REASONING_TOKENS),
+            splits: make.counters("gateway_reasoning_splits_total", "Answers by who split reasoning off their text, or why nobody did.", &["replica", "by"]),
+            budgets: make.counters("gateway_thinking_budgets_total", "Budgets of thinking, of the client's or the policy's, by what became of them.", &["replica", "result"]),
             registry: make.0,
         }
     }
@@ -217,12 +222,10 @@ impl Metrics {
             first_content: self.first_content.with_label_values(label),
             inter_chunk: self.inter_chunk.with_label_values(label),
             request: self.request.with_label_values(label),
-            prompt_tokens: self.prompt_tokens.with_label_values(label),
-            cached_tokens: self.cached_tokens.with_label_values(label),
-            predicted_cached_tokens: self.predicted_cached_tokens.with_label_values(label),
-            missed_tokens: Miss::ALL.map(|m| self.missed_tokens.with_label_values(&[name, m.as_str()])),
-            completion_tokens: self.completion_tokens.with_label_values(label),
-            reasoning_tokens: self.reasoning_tokens.with_label_values(label),
+            request_reasoning_tokens: self.request_reasoning_tokens.with_label_values(label),
+            budgets: BudgetResult::ALL.map(|r| self.budgets.with_label_values(&[name, r.as_str()])),
+            splits: SplitBy::ALL.map(|by| self.splits.with_label_values(&[name, by.as_str()])),
+            lanes: Arc::new(Lanes::new(&self.tokens, name)),
         }
     }
 }
@@ -315,18 +318,20 @@ impl ReplicaMetrics {
         }
     }
 
-    /// Counts what was predicted of a request's prompt and what was missed.
-    pub fn settled(&self, settled: &Settled) {
-        self.predicted_cached_tokens.inc_by(settled.predicted);
-        for (counter, tokens) in self.missed_tokens.iter().zip(settled.missed) {
-            counter.inc_by(tokens);
-        }
+    /// Counts who split an answer.
+    pub fn split(&self, by: SplitBy) {
+        self.splits[by as usize].inc();
     }
 
-    /// Tokens missed here for this cause.
-    #[must_use]
-    pub fn missed(&self, miss: Miss) -> u64 {
-        self.missed_tokens[miss as usize].get()
+    /// Counts what became of a budget.
+    pub fn budget(&self, result: BudgetResult) {
+        self.budgets[result as usize].inc();
+    }
+
+    /// Notes an answer's tokens of reasoning.
+    pub fn thought(&self, tokens: u64) {
+        #[expect(clippy::cast_precision_loss, reason = "no answer has 2^52 tokens")]
+        self.request_reasoning_tokens.observe(tokens as f64);
     }
 
     /// Counts an attempt.

@@ -12,12 +12,14 @@ use crate::chat::plain::PlainRelay;
 use crate::failure::Failure;
 use crate::layers::admit::Permit;
 use crate::layers::observe::Record;
+use crate::state::seats::Seat;
 
 /// Bytes for a client: made here, or passed on from a replica as they come.
 #[derive(Debug)]
 pub struct ReplyBody {
     source: Source,
     permit: Option<Permit>,
+    seat: Option<Seat>,
     record: Option<Arc<Record>>,
 }
 
@@ -33,6 +35,7 @@ impl ReplyBody {
         Self {
             source,
             permit: None,
+            seat: None,
             record: None,
         }
     }
@@ -58,6 +61,11 @@ impl ReplyBody {
     /// Holds the admission until this body is dropped.
     pub fn keep_permit(&mut self, permit: Permit) {
         self.permit = Some(permit);
+    }
+
+    /// Holds the session's seat until this body is dropped.
+    pub fn keep_seat(&mut self, seat: Seat) {
+        self.seat = Some(seat);
     }
 
     /// Holds the record open until this body is dropped.

@@ -10,6 +10,7 @@ use tower::{Service, ServiceBuilder};
 
 use crate::api::EndpointsLayer;
 use crate::chat::attempt::Attempt;
+use crate::chat::limit::LimitLayer;
 use crate::chat::parse::ParseLayer;
 use crate::chat::route::RouteLayer;
 use crate::config::Config;
@@ -56,6 +57,8 @@ where
             config.limits,
             config.timeouts.request_body,
         ))
+        // What the policy does not take: here, where its size and its session are known and nothing has been sent.
+        .layer(LimitLayer::new(known.clone()))
         // One decision, from memory. From here on the request is a `RoutedCall`; routes once, whatever fails later.
         .layer(RouteLayer::new(known.clone()))
         // The candidates in order until the first byte. Holds the in-flight count of the replica that it asks.

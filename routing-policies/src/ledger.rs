@@ -1,11 +1,16 @@
 //! What was predicted and what was delivered: how far to trust what the gateway believes of a replica's cache, and why tokens were
 //! computed that some cache had held.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use crate::placement::{Believed, slack_tokens};
 use crate::reason::Reason;
 
 /// What one request still weighs in the error one request later: about the last ten count.
 const REMEMBERED: f64 = 0.9;
+/// Lanes that accounts and series are kept apart for. A policy has far fewer, but each reload may bring others.
+pub const LANES_MAX: usize = 256;
 
 /// Why a token of a prompt was computed and not reused. One of a closed set, fit for a metric's label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -149,6 +154,41 @@ impl Ledger {
         } else {
             0.0
         }
+    }
+}
+
+/// The account of one replica, and of each lane there.
+#[derive(Clone, Debug, Default)]
+pub struct Account {
+    whole: Ledger,
+    /// At most [`LANES_MAX`]; further ones count in `whole` only.
+    lanes: BTreeMap<Arc<str>, Ledger>,
+}
+
+impl Account {
+    /// One more request, which took `lane` where the policy has lanes.
+    pub fn add(&mut self, lane: Option<&Arc<str>>, settled: &Settled) {
+        self.whole.add(settled);
+        let Some(lane) = lane else {
+            return;
+        };
+        if let Some(ledger) = self.lanes.get_mut(lane) {
+            ledger.add(settled);
+        } else if self.lanes.len() < LANES_MAX {
+            self.lanes.entry(lane.clone()).or_default().add(settled);
+        }
+    }
+
+    /// [`Ledger::error`] of all requests.
+    #[must_use]
+    pub fn error(&self) -> f64 {
+        self.whole.error()
+    }
+
+    /// [`Ledger::error`] of one lane; 0 where none of its requests is known.
+    #[must_use]
+    pub fn error_of(&self, lane: &str) -> f64 {
+        self.lanes.get(lane).map_or(0.0, Ledger::error)
     }
 }
 

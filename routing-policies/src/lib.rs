@@ -2,11 +2,13 @@
 #![doc = include_str!("../README.md")]
 
 pub mod decide;
+pub mod difficulty;
 pub mod estimate;
 pub mod explain;
 pub mod key;
 pub mod lanes;
 pub mod ledger;
+pub mod models;
 mod nearest;
 pub mod placement;
 pub mod policy;

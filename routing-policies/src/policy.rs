@@ -1,6 +1,7 @@
 //! A policy as the gateway runs it: checked, complete, ready to decide with.
 
 use crate::lanes::Lanes;
+use crate::models::Models;
 use crate::placement::Settings;
 
 /// Everything that a policy file says. Made by [`crate::compile`], or the default.
@@ -14,6 +15,10 @@ pub struct Policy {
     pub placement: PlacementPolicy,
     /// Which replicas a request may go to at all.
     pub lanes: Lanes,
+    /// What is shown of the models' reasoning.
+    pub models: Models,
+    /// What is refused.
+    pub limits: LimitsPolicy,
 }
 
 /// The section `[session]`.
@@ -35,12 +40,18 @@ pub struct SessionPolicy {
 }
 
 /// The section `[prefix]`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrefixPolicy {
     /// Bytes of a request per remembered block.
     pub block_bytes: u32,
     /// Tokens that a replica's prefix cache holds, where the replica does not say.
     pub cache_tokens: u32,
+    /// Whether tools go out with the keys of their objects in one order.
+    pub canonical_tools: bool,
+    /// Whether that goes for the names of a schema's properties too.
+    pub sort_properties: bool,
+    /// Models, beyond the known families, whose prompt begins with the reasoning effort.
+    pub effort_in_head: Vec<String>,
 }
 
 /// The section `[placement]`.
@@ -48,6 +59,23 @@ pub struct PrefixPolicy {
 pub struct PlacementPolicy {
     /// What the cost of each replica weighs by.
     pub settings: Settings,
+}
+
+/// The section `[limits]`. In both, 0 is no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LimitsPolicy {
+    /// Requests of one named session that may be in flight at a time, per gateway.
+    pub in_flight_per_session: u32,
+    /// Bytes that a request's tools and messages may have together, as the client wrote them.
+    pub prompt_bytes_max: u32,
+}
+
+impl SessionPolicy {
+    /// Whether anything that a request brings can name its session.
+    #[must_use]
+    pub fn names_any(&self) -> bool {
+        self.agents || !self.headers.is_empty() || !self.body.is_empty()
+    }
 }
 
 impl Default for SessionPolicy {
@@ -83,6 +111,9 @@ impl Default for PrefixPolicy {
         Self {
             block_bytes: 2_048,
             cache_tokens: 262_144,
+            canonical_tools: false,
+            sort_properties: false,
+            effort_in_head: Vec::new(),
         }
     }
 }

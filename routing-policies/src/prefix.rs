@@ -69,22 +69,40 @@ impl Links {
     }
 }
 
-/// Makes the chain. `salt` is the request's `cache_salt`, `tools` the bytes of its tools (empty where it has none): prompts that
-/// differ in any of these share no prefix in an engine, so they share no key. Texts are cut into pieces of `block_bytes`, at least one.
+/// What keeps prompts apart however alike they begin.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Scope<'a> {
+    /// The tenant; empty for nobody.
+    pub tenant: &'a str,
+    /// The model; empty where none is asked for.
+    pub model: &'a str,
+    /// The request's `cache_salt`.
+    pub salt: Option<&'a str>,
+    /// The reasoning effort, where the model's template writes it at the head of the prompt.
+    pub effort: Option<&'a str>,
+}
+
+impl Scope<'_> {
+    fn key(&self) -> PrefixKey {
+        // A missing salt and an empty one are different to an engine.
+        let salted: &[u8] = if self.salt.is_some() { b"1" } else { b"0" };
+        let salt = self.salt.unwrap_or_default().as_bytes();
+        let mut fields = vec![self.tenant.as_bytes(), self.model.as_bytes(), salted, salt];
+        fields.extend(self.effort.map(str::as_bytes));
+        PrefixKey::start(&fields)
+    }
+}
+
+/// Makes the chain. `tools` are the bytes of the request's tools (empty where it has none): prompts that differ in them or in `scope` share
+/// no prefix in an engine, so they share no key. Texts are cut into pieces of `block_bytes`, at least one.
 pub fn chain<'a>(
-    tenant: &str,
-    model: &str,
-    salt: Option<&str>,
+    scope: &Scope<'_>,
     tools: &[u8],
     messages: impl IntoIterator<Item = Message<'a>>,
     block_bytes: u32,
 ) -> Chain {
-    // A missing salt and an empty one are different to an engine.
-    let salted: &[u8] = if salt.is_some() { b"1" } else { b"0" };
-    let salt = salt.unwrap_or_default();
-    let scope = [tenant.as_bytes(), model.as_bytes(), salted, salt.as_bytes()];
     let mut links = Links {
-        key: PrefixKey::start(&scope),
+        key: scope.key(),
         block_bytes: usize::try_from(block_bytes).unwrap_or(usize::MAX).max(1),
         pieces: Vec::new(),
         bytes: 0,

@@ -80,4 +80,7 @@ SUMS = [
     "What is the capital of Japan?", "What is the capital of Norway?", "What is 25*17?", "What is 803-268?", "Please work out 88*45.", "What is 64+97?",
     "Sort these numbers: 42 7 19 3.", "Reverse the word planet.", "What is 5*7?", "What is 99+1?", "Compute 71*29.", "What is 3*4 + 5*6?",
     "What is the capital of Peru?", "Is \"I love this film\" positive or negative?", "What is 250-75?",
+    "Ana is a baker. Ben is a pilot. What does Ben do?", "The key is in the attic. The coin is in the barn. Where is the key?",
+    "Write a poem about the sea.", "Explain history.", "Which is bigger, 481 or 418?", "What is 123*45?", "How many r are in strawberry?",
+    "Repeat: blue cat lamp", "What is (17 + 6) * 4?", "If today is Monday, what day is it in 10 days?",
 ]

@@ -1,4 +1,4 @@
-//! Files that tests need and that are not in the repository.
+//! What tests need besides the binaries: models, and the official client.
 
 use std::path::{Path, PathBuf};
 
@@ -17,6 +17,11 @@ pub fn smollm2() -> PathBuf {
         path.display()
     );
     path
+}
+
+/// What `--model` says for the model inside the replica: it needs no file, and answers in a tenth of a second.
+pub fn builtin() -> PathBuf {
+    PathBuf::from("builtin")
 }
 
 /// A Python that has the official `openai` client.

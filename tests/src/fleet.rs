@@ -168,6 +168,8 @@ impl Fleet {
                 .args(["--replicas", &replicas.to_string()])
                 // A replica that a test kills stays dead for the rest of that test.
                 .args(["--restart-seconds", "30"])
+                // Tests count requests.
+                .arg("--no-sample")
                 .args([
                     "--listen",
                     &listen.to_string(),

@@ -56,13 +56,18 @@ pub struct Event {
 impl Event {
     /// The text of a chat chunk, or the empty string.
     pub fn content(&self) -> String {
+        self.delta("content")
+    }
+
+    /// The reasoning of a chat chunk, or the empty string.
+    pub fn reasoning(&self) -> String {
+        self.delta("reasoning_content")
+    }
+
+    fn delta(&self, field: &str) -> String {
         serde_json::from_str::<Value>(&self.data)
             .ok()
-            .and_then(|v| {
-                v["choices"][0]["delta"]["content"]
-                    .as_str()
-                    .map(str::to_owned)
-            })
+            .and_then(|v| v["choices"][0]["delta"][field].as_str().map(str::to_owned))
             .unwrap_or_default()
     }
 }

@@ -1,4 +1,4 @@
-//! The product as its users meet it: built binaries, a real model, real sockets, the official client.
+//! The product as its users meet it: built binaries, real models, real sockets, the official client.
 
 #![expect(
     clippy::expect_used,
@@ -12,3 +12,4 @@ mod front_door;
 mod same_bits;
 mod sharing;
 mod support;
+mod thinking;

@@ -17,7 +17,7 @@ const QUESTIONS: [&str; 3] = [
 
 #[tokio::test]
 async fn interleaved_conversations_share_the_replicas_and_the_books_agree() {
-    let fleet = Fleet::up(&assets::smollm2(), 2).await;
+    let fleet = Fleet::up(&assets::builtin(), 2).await;
     let mut talks: Vec<_> = (0..CONVERSATIONS)
         .map(|i| {
             let session = format!("s-{i}");

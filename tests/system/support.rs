@@ -83,10 +83,9 @@ impl Conversation {
             .expect("an answer");
         let answer = reply.json();
         assert_eq!(reply.status, 200, "{answer}");
-        let text = answer["choices"][0]["message"]["content"]
-            .as_str()
-            .expect("content");
-        self.messages.push(message("assistant", text));
+        let said = &answer["choices"][0]["message"];
+        assert_eq!(said["role"], "assistant", "{answer}");
+        self.messages.push(said.clone());
         Turn {
             replica: reply.header("x-pinion-replica").to_owned(),
             prompt_tokens: answer["usage"]["prompt_tokens"]

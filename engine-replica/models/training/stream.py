@@ -22,7 +22,7 @@ def clean(s):
 
 
 # Shares of each task in the stream (by example).
-WEIGHTS = dict(add=6, sub=6, mul1=3, mul2=4, mul3=5, two=4, count=6, reverse=9, sort=7, compare=5, day=3, unit=3,
+WEIGHTS = dict(add=6, sub=6, mul1=3, mul2=4, mul3=5, two=4, count=7, reverse=9, sort=8, compare=7, day=3, unit=3,
                greet=1, who=1, copy=6, json=4, sent=2, fact=12, facts=8, far=7, name=2, cap=1, refuse=1, tool=5)
 
 

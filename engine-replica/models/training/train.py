@@ -1,7 +1,7 @@
 """Trains the tiny hybrid reasoner on CPU over a fixed number of tokens.
 
-  python train.py --out RUN --tokens 46e6            (RUN gets tokenizer.json, ckpt.pt, log.txt and hf/)
-  python train.py --out RUN --tokens 46e6 --resume   goes on where a stopped run was
+  python train.py --out RUN --tokens 48e6            (RUN gets tokenizer.json, ckpt.pt, log.txt and hf/)
+  python train.py --out RUN --tokens 48e6 --resume   goes on where a stopped run was
 """
 import argparse
 import json
@@ -15,17 +15,15 @@ import torch
 from batches import loader
 from export import export
 from model import Qwen3, config
-from muon import Muon
 from tokens import train_tokenizer
 
 
 def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--out", required=True)
-    p.add_argument("--tokens", type=float, default=46e6)
+    p.add_argument("--tokens", type=float, default=48e6)
     p.add_argument("--minutes", type=float, default=1e9, help="stop then, to be resumed")
-    p.add_argument("--lr", type=float, default=3e-3, help="AdamW's: embeddings and norms")
-    p.add_argument("--muon-lr", type=float, default=0.02, help="Muon's: all matrices but the embeddings")
+    p.add_argument("--lr", type=float, default=3e-3)
     p.add_argument("--hidden", type=int, default=128)
     p.add_argument("--layers", type=int, default=4)
     p.add_argument("--heads", type=int, default=4)
@@ -47,7 +45,7 @@ def part(step, frac):
 
 
 class Run:
-    """A model, its optimisers and how far they are: what a checkpoint holds."""
+    """A model, its optimiser and how far they are: what a checkpoint holds."""
 
     def __init__(self, a):
         self.out, self.tokenizer = a.out, a.out + "/tokenizer.json"
@@ -56,22 +54,19 @@ class Run:
             train_tokenizer(self.tokenizer, a.vocab)
         self.cfg = config(a.vocab, a.hidden, a.layers, a.heads, a.kv, 32, a.inter)
         self.model, self.lr = Qwen3(self.cfg), a.lr
-        named = list(self.model.named_parameters())
-        self.matrices = [v for k, v in named if v.dim() > 1 and "embed" not in k]
-        groups = [dict(params=[v for k, v in named if "embed" in k], weight_decay=0.1),
-                  dict(params=[v for _, v in named if v.dim() <= 1], weight_decay=0.0)]
+        groups = [dict(params=[v for v in self.model.parameters() if v.dim() > 1], weight_decay=0.1),
+                  dict(params=[v for v in self.model.parameters() if v.dim() <= 1], weight_decay=0.0)]
         self.opt = torch.optim.AdamW(groups, lr=a.lr, betas=(0.9, 0.95), fused=True)
-        self.muon = Muon(self.matrices, a.muon_lr)
         self.step, self.tokens, self.trained = 0, 0, 0
         if a.resume:
             ck = torch.load(a.out + "/ckpt.pt", weights_only=False)
-            for name in ("model", "opt", "muon"):
-                getattr(self, name).load_state_dict(ck[name])
+            self.model.load_state_dict(ck["model"])
+            self.opt.load_state_dict(ck["opt"])
             self.step, self.tokens, self.trained = ck["step"], ck["tokens"], ck["trained"]
 
     def save(self):
-        torch.save(dict(model=self.model.state_dict(), opt=self.opt.state_dict(), muon=self.muon.state_dict(), step=self.step,
-                        tokens=self.tokens, trained=self.trained), self.out + "/ckpt.tmp")
+        torch.save(dict(model=self.model.state_dict(), opt=self.opt.state_dict(), step=self.step, tokens=self.tokens,
+                        trained=self.trained), self.out + "/ckpt.tmp")
         os.replace(self.out + "/ckpt.tmp", self.out + "/ckpt.pt")
         export(self.model, self.cfg, self.out + "/hf", self.tokenizer)
 
@@ -88,7 +83,6 @@ class Run:
             self.trained += len(keep)
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.opt.step()
-        self.muon.step(share)
         self.model.zero_grad()
         self.step += 1
         return total, weight

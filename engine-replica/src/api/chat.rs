@@ -78,7 +78,8 @@ fn prepare(api: &Api, body: &[u8]) -> Result<Prepared, Failure> {
         vocabulary: Arc::clone(&api.vocabulary),
     };
     let stream = request.stream;
-    let job = job::job(&api.served, request, prompt, api.ids.random())?;
+    let thinking = api.format.thinking(&prompt);
+    let job = job::job(&api.served, request, prompt, thinking, api.ids.random())?;
     Ok(Prepared {
         job,
         answer,

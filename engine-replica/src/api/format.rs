@@ -1,5 +1,7 @@
 //! The seam between the API and a model's own way of writing a conversation.
 
+use replica_core::answer_text::Thinking;
+
 use super::request::ChatRequest;
 use crate::failure::Failure;
 
@@ -10,4 +12,7 @@ pub trait ChatFormat: Send + Sync {
     /// # Errors
     /// `Template` when the template refuses the messages.
     fn prompt(&self, request: &ChatRequest) -> Result<Vec<u32>, Failure>;
+
+    /// How an answer to this prompt begins; `None` for a model that does not mark its reasoning.
+    fn thinking(&self, prompt: &[u32]) -> Option<Thinking>;
 }

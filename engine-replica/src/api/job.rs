@@ -1,5 +1,6 @@
 //! A checked request to a job for the engine.
 
+use replica_core::answer_text::Thinking;
 use replica_core::sampler::SamplingParams;
 
 use super::Served;
@@ -43,6 +44,7 @@ pub(super) fn job(
     served: &Served,
     request: ChatRequest,
     prompt: Vec<u32>,
+    thinking: Option<Thinking>,
     seed: u64,
 ) -> Result<Job, Failure> {
     let context = served.context_max;
@@ -63,6 +65,7 @@ pub(super) fn job(
     }
     Ok(Job {
         prompt,
+        thinking,
         sampling: sampling(&request.sampling, &served.defaults, seed),
         stop_strings: request.stop_strings,
         stop_tokens,

@@ -95,6 +95,7 @@ impl Api {
             instance: &served.instance,
             device: &served.device,
             prefix_cache: served.prefix_cache,
+            expert_load: engine.expert_load(),
         })?;
         Ok(Api {
             engine,

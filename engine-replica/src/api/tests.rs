@@ -210,6 +210,57 @@ async fn a_stream_carries_its_headers_and_ends_with_done() {
     assert!(chunks.iter().all(|c| c["id"] == chunks[0]["id"]));
 }
 
+/// Reasoning, content, reason and count of reasoning tokens, whole and streamed, which must be the same.
+async fn check_thinking(body: &str, expect: (Value, Value, &str, u64)) {
+    let (engine, gate) = scripted::engine(4, 4);
+    gate.open(MANY);
+    let api = scripted::thinking_api(engine);
+    let (_, whole) = chat(&api, &says(body, r#""max_tokens":8"#)).await;
+    let (choice, message) = (&whole["choices"][0], &whole["choices"][0]["message"]);
+    let (reasoning, content, finish, count) = expect;
+    assert_eq!(message["reasoning_content"], reasoning, "{body}: {whole}");
+    assert_eq!(message["content"], content, "{body}: {whole}");
+    assert_eq!(choice["finish_reason"], finish, "{body}");
+    let details = |usage: &Value| usage["completion_tokens_details"]["reasoning_tokens"].as_u64();
+    assert_eq!(details(&whole["usage"]), Some(count), "{body}");
+
+    let extra = r#""max_tokens":8,"stream":true,"stream_options":{"include_usage":true}"#;
+    let (_, _, text) = send(
+        api,
+        Method::POST,
+        "/v1/chat/completions",
+        &says(body, extra),
+    )
+    .await;
+    let chunks: Vec<Value> = text
+        .split("\n\n")
+        .filter_map(|event| serde_json::from_str(event.strip_prefix("data: ")?).ok())
+        .collect();
+    let joined = |field: &str| -> String {
+        let pieces = chunks.iter();
+        pieces
+            .filter_map(|chunk| chunk["choices"][0]["delta"][field].as_str())
+            .collect()
+    };
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    assert_eq!(joined("reasoning_content"), text(&reasoning), "{body}");
+    assert_eq!(joined("content"), text(&content), "{body}");
+    assert_eq!(details(&chunks[chunks.len() - 1]["usage"]), Some(count));
+}
+
+#[tokio::test]
+async fn reasoning_comes_in_its_own_field_whole_and_streamed() {
+    check_thinking("abc", (json!("ef"), json!("hijk"), "length", 2)).await;
+    // The template has opened the block, or closed an empty one.
+    check_thinking("d", (json!("ef"), json!("hijkl"), "length", 2)).await;
+    check_thinking("dg", (Value::Null, json!("hijklmno"), "length", 0)).await;
+    // No block at all, though a mark comes later.
+    check_thinking("b", (Value::Null, json!("cdefghij"), "length", 0)).await;
+    // Cut inside the reasoning, which is never closed.
+    check_thinking("dh", (json!("ijklmnop"), Value::Null, "length", 8)).await;
+    check_thinking("dx", (json!("yz"), Value::Null, "stop", 2)).await;
+}
+
 #[tokio::test]
 async fn log_probabilities_are_told_when_asked_for() {
     let (engine, gate) = scripted::engine(4, 4);

@@ -16,12 +16,14 @@ pub mod cpu;
 pub mod cuda;
 mod dequant;
 mod host;
+mod mixture;
 pub mod numeric;
 pub mod reference;
 #[cfg(test)]
 pub(crate) mod testing;
 
 pub use dequant::dequantise;
+pub use mixture::MixtureShape;
 
 use std::ops::Range;
 
@@ -103,6 +105,13 @@ pub trait Backend: Send + 'static {
     type KvPool: Send;
     /// One step's token ids, positions and block tables.
     type Step: Send;
+    /// A weight `(out, in)` for each expert of a layer, all of one shape.
+    type Experts: Send;
+    /// The experts that a step's rows go to, and how often each expert was chosen.
+    ///
+    /// Each row has `chosen` choices. Each choice has a slot: slots are numbered from 0 by rising expert, and by
+    /// rising row among those of one expert, so that an expert's slots lie side by side.
+    type Routing: Send;
 
     /// The backend's name in logs and in `/health`.
     fn name(&self) -> &'static str;
@@ -110,6 +119,19 @@ pub trait Backend: Send + 'static {
     /// Takes a weight whose rows are those of all `parts`, one after the other; parts share `cols`, not their type.
     /// Every element counts as its exact value rounded once to f32 (see `DType`).
     fn upload_matrix(&mut self, parts: &[TensorView<'_>]) -> Result<Self::Matrix, BackendError>;
+
+    /// Takes the weights of a layer's experts, each as `upload_matrix` takes one.
+    fn upload_experts(
+        &mut self,
+        experts: &[Vec<TensorView<'_>>],
+    ) -> Result<Self::Experts, BackendError>;
+
+    /// Makes room for the choices of `rows_max` rows.
+    fn new_routing(
+        &mut self,
+        rows_max: usize,
+        shape: MixtureShape,
+    ) -> Result<Self::Routing, BackendError>;
 
     /// Takes `(n)` floats.
     fn upload_vector(&mut self, values: &[f32]) -> Result<Self::Vector, BackendError>;
@@ -194,6 +216,44 @@ pub trait Backend: Send + 'static {
 
     /// out (rows, n) = numeric::silu(gate) · up, where `gate_up` (rows, 2n) holds the gates and then the ups.
     fn silu_mul(&mut self, rows: usize, gate_up: &Self::Buffer, out: &mut Self::Buffer);
+
+    /// Chooses the experts of each row of a mixture's layer, and counts them.
+    ///
+    /// For each row of `logits` (rows, experts), which holds `p` afterwards: `e[i] = numeric::exp(l[i] − max l)`,
+    /// `p = e / lane_sum(e)`. Its choices are the experts of the greatest `p`, in falling order of `p` and rising
+    /// order of number where `p` is equal (and the first experts where `p` is NaN). Their weights are their `p`; where
+    /// the shape says `renormalise`, each is divided by their sum, taken in that order from +0.
+    fn route(
+        &mut self,
+        rows: usize,
+        layer: usize,
+        logits: &mut Self::Buffer,
+        routing: &mut Self::Routing,
+    );
+
+    /// out (slots, n) = x (rows, n): to each slot its row. Exact.
+    fn scatter(&mut self, routing: &Self::Routing, x: &Self::Buffer, out: &mut Self::Buffer);
+
+    /// out (slots, out) = x (slots, in) times the slot's own expert's weight, as `matmul`.
+    fn expert_matmul(
+        &mut self,
+        routing: &Self::Routing,
+        experts: &Self::Experts,
+        x: &Self::Buffer,
+        out: &mut Self::Buffer,
+    );
+
+    /// out (rows, n) = the row's slots of x (slots, n), weighted: from +0, `acc = fma(weight, x[slot], acc)` over the
+    /// row's choices in their order.
+    fn combine(&mut self, routing: &Self::Routing, x: &Self::Buffer, out: &mut Self::Buffer);
+
+    /// Appends how often each expert was chosen (layers, experts) since this was last called, once everything queued
+    /// is done.
+    fn take_expert_counts(
+        &mut self,
+        routing: &mut Self::Routing,
+        counts: &mut Vec<u32>,
+    ) -> Result<(), BackendError>;
 
     /// out (wanted.len(), n) = the rows of x (rows, n) whose logits the step wants, those numbered `wanted` among
     /// them in order.

@@ -145,6 +145,7 @@ fn decode_rate(seen: &[Seen]) -> f64 {
 /// Greedy and without an end, so that every run does the same work.
 fn job(prompt: Vec<u32>, max_tokens: u32) -> Job {
     Job {
+        thinking: None,
         prompt,
         sampling: SamplingParams {
             temperature: 0.0,

@@ -1,8 +1,9 @@
 //! The answer to one job as it grows: which tokens may come, what text they give, when it ends.
 
+use replica_core::answer_text::{AnswerPart, AnswerText};
 use replica_core::sampler::{Choice, History, SamplingParams};
 use replica_core::sequence::Sequence;
-use replica_core::text_stream::{TextStream, TokenText};
+use replica_core::text_stream::TokenText;
 
 use super::job::{FinishReason, Job, JobEvent, TokenInfo};
 use super::outbox::Outbox;
@@ -14,7 +15,7 @@ pub(super) struct Answer {
     /// Held until the first admission.
     pub(super) slot: Option<QueueSlot>,
     pub(super) sampling: SamplingParams,
-    text: TextStream,
+    text: AnswerText,
     stop_tokens: Vec<u32>,
     max_tokens: u32,
     min_tokens: u32,
@@ -29,7 +30,7 @@ impl Answer {
             outbox,
             slot: Some(slot),
             sampling: job.sampling,
-            text: TextStream::new(job.stop_strings, false),
+            text: AnswerText::new(job.thinking, job.stop_strings),
             stop_tokens: job.stop_tokens,
             max_tokens: job
                 .max_tokens
@@ -63,11 +64,11 @@ impl Answer {
     ) -> (JobEvent, Option<FinishReason>) {
         self.generated += 1;
         let is_stop_token = self.stop_tokens.contains(&choice.token);
-        let mut text = String::new();
+        let (mut part, mut text) = (AnswerPart::Content, String::new());
         let mut finish = is_stop_token.then_some(FinishReason::Stop);
         if !is_stop_token {
             let delta = self.text.push(choice.token, vocabulary);
-            text = delta.text;
+            (part, text) = (delta.part, delta.text);
             finish = if delta.stopped {
                 Some(FinishReason::Stop)
             } else {
@@ -75,7 +76,12 @@ impl Answer {
             };
         }
         if finish.is_some() {
-            text += &self.text.finish().text;
+            let rest = self.text.finish();
+            // What was held back is of the same part; a stop token says nothing itself and takes the part that it ends.
+            if is_stop_token || !rest.text.is_empty() {
+                part = rest.part;
+            }
+            text += &rest.text;
         }
         let Choice {
             token: id,
@@ -84,6 +90,7 @@ impl Answer {
         } = choice;
         (
             JobEvent::Delta {
+                part,
                 text,
                 tokens: vec![TokenInfo { id, logprob, top }],
             },
@@ -93,10 +100,11 @@ impl Answer {
 
     /// The last event.
     pub(super) fn finish(self, reason: FinishReason) {
-        let completion_tokens = self.generated;
+        let (completion_tokens, reasoning_tokens) = (self.generated, self.text.reasoning_tokens());
         self.outbox.end(JobEvent::Finished {
             reason,
             completion_tokens,
+            reasoning_tokens,
         });
     }
 }

@@ -11,6 +11,7 @@ use super::job::Job;
 use super::shared::{Command, QueueSlot, Shared, Submission};
 use super::stats::EngineStats;
 use super::stream::{JobStream, STREAM_EVENTS_MAX};
+use crate::model::ExpertLoad;
 
 /// Why a job was not taken. Nothing of it has run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -117,6 +118,11 @@ impl EngineHandle {
     /// What the engine counted up to the end of its last step.
     pub fn stats(&self) -> EngineStats {
         self.shared.stats()
+    }
+
+    /// How the model's experts are used; `None` where it has none.
+    pub fn expert_load(&self) -> Option<Arc<ExpertLoad>> {
+        self.shared.expert_load.clone()
     }
 
     /// Forgets all cached KV before the next step. Sequences that run keep theirs, but nothing that was computed

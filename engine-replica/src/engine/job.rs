@@ -1,13 +1,17 @@
 //! What crosses the queue between the async side and the engine thread.
 
+use replica_core::answer_text::{AnswerPart, Thinking};
+
 /// A request that has been validated, rendered and tokenised.
 #[derive(Clone, Debug)]
 pub struct Job {
     /// Token ids of the rendered prompt; never empty, shorter than the context.
     pub prompt: Vec<u32>,
+    /// How the answer's reasoning is told from its content; `None` for a model that marks none.
+    pub thinking: Option<Thinking>,
     /// How tokens are chosen.
     pub sampling: replica_core::sampler::SamplingParams,
-    /// Strings that end the answer; matched on text, never sent to the client.
+    /// Strings that end the answer; matched on the text of the content, never sent to the client.
     pub stop_strings: Vec<String>,
     /// Tokens that end the answer, the model's own end tokens among them unless `ignore_eos`.
     pub stop_tokens: Vec<u32>,
@@ -32,7 +36,9 @@ pub enum JobEvent {
     },
     /// New text, valid UTF-8, already past stop-string holdback.
     Delta {
-        /// May be empty where a token completed no character.
+        /// What the text and the tokens belong to: `Reasoning` first, if at all, then `Content`.
+        part: AnswerPart,
+        /// May be empty where a token completed no character, or is a mark.
         text: String,
         /// The tokens that this delta accounts for.
         tokens: Vec<TokenInfo>,
@@ -41,8 +47,10 @@ pub enum JobEvent {
     Finished {
         /// Why it ended.
         reason: FinishReason,
-        /// Tokens generated, the stop token among them.
+        /// Tokens generated, the stop token and the marks of reasoning among them.
         completion_tokens: u32,
+        /// Those of them that were reasoning, without its marks.
+        reasoning_tokens: u32,
     },
     /// The engine could not go on; the message is for the client.
     Failed {

@@ -8,6 +8,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::job::{Job, JobEvent};
 use super::stats::EngineStats;
+use crate::model::ExpertLoad;
 
 /// What the async side sends down the one queue.
 pub(super) enum Command {
@@ -49,13 +50,15 @@ pub(super) struct Shared {
     /// A `Wake` is in the queue; the engine clears this before it looks at anything else.
     pub(super) wake_pending: AtomicBool,
     stats: Mutex<EngineStats>,
+    /// How the model's experts are used; `None` where it has none.
+    pub(super) expert_load: Option<Arc<ExpertLoad>>,
     /// Becomes true when the thread has ended.
     pub(super) stopped: watch::Sender<bool>,
     pub(super) thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Shared {
-    pub(super) fn new(limits: Limits) -> Self {
+    pub(super) fn new(limits: Limits, expert_load: Option<Arc<ExpertLoad>>) -> Self {
         let stats = EngineStats {
             kv_blocks_total: limits.kv_blocks,
             ..EngineStats::default()
@@ -68,6 +71,7 @@ impl Shared {
             reset_wanted: AtomicBool::new(false),
             wake_pending: AtomicBool::new(false),
             stats: Mutex::new(stats),
+            expert_load,
             stopped: watch::Sender::new(false),
             thread: Mutex::new(None),
         }

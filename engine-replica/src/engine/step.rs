@@ -1,6 +1,9 @@
 //! What the scheduler hands to the model in one step, and the trait that a loaded model fulfils.
 
 use std::ops::Range;
+use std::sync::Arc;
+
+use crate::model::ExpertLoad;
 
 /// The new tokens of every sequence of one step, laid end to end.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +37,10 @@ pub trait StepModel: Send {
     /// Computes one step: writes the new rows' K and V into their blocks, then fills `logits` with one row of
     /// `vocab()` floats for each sequence that wants them, in order. `logits` is cleared first.
     fn forward(&mut self, batch: &StepBatch<'_>, logits: &mut Vec<f32>) -> Result<(), StepError>;
+    /// How its experts are used, for whoever watches from another thread; `None` where it has none.
+    fn expert_load(&self) -> Option<Arc<ExpertLoad>> {
+        None
+    }
 }
 
 /// Why a step could not be computed.

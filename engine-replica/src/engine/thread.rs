@@ -28,12 +28,13 @@ impl EngineThread {
             return Err(StartError::Config(problems));
         }
         let (queue_max, context_max) = (config.queue_max, config.context_max);
-        let shared = Arc::new(Shared::new(Limits {
+        let limits = Limits {
             queue_max,
             context_max,
             vocab,
             kv_blocks,
-        }));
+        };
+        let shared = Arc::new(Shared::new(limits, model.expert_load()));
         let (queue, commands) = mpsc::sync_channel(queue_max + QUEUE_WAKES_MAX);
         let worker = Worker::new(model, &config, vocabulary, commands, Arc::clone(&shared));
         let ending = Ending(Arc::clone(&shared));

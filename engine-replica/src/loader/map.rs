@@ -13,11 +13,14 @@ use super::error::LoadError;
 
 /// A whole file, read only.
 #[derive(Debug)]
-pub(crate) struct MappedFile {
-    map: Mmap,
+pub(crate) enum ModelFile {
+    /// On disk.
+    Mapped(Mmap),
+    /// In this program, whose own file the kernel maps and shares just so.
+    CompiledIn(&'static [u8]),
 }
 
-impl MappedFile {
+impl ModelFile {
     pub(crate) fn open(path: &Path) -> Result<Self, LoadError> {
         let cannot =
             |error: std::io::Error| LoadError::one(path, format!("cannot be read: {error}"));
@@ -27,10 +30,13 @@ impl MappedFile {
         // files are written once and then renamed into place, and the alternative is a private copy of gigabytes
         // in every replica.
         let map = unsafe { Mmap::map(&file) }.map_err(cannot)?;
-        Ok(Self { map })
+        Ok(Self::Mapped(map))
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
-        &self.map
+        match self {
+            Self::Mapped(map) => map,
+            Self::CompiledIn(bytes) => bytes,
+        }
     }
 }

@@ -4,16 +4,20 @@
 
 mod error;
 mod fingerprint;
+mod folder;
 mod gguf;
 mod map;
 mod safetensors;
 mod shape;
+mod source;
 mod table;
 pub mod tensor;
 
 use std::path::Path;
 
 pub use self::error::LoadError;
+use self::folder::Folder;
+pub use self::source::{BUILTIN, ModelSource};
 pub use self::table::Tensors;
 use crate::model::config::ModelConfig;
 use crate::template::ChatTemplate;
@@ -43,7 +47,7 @@ pub struct Checkpoint {
 pub struct Weights {
     /// The shape, checked against every tensor.
     pub config: ModelConfig,
-    /// All tensors, in place in the mapped files.
+    /// All tensors, in place in their files.
     pub tensors: Tensors,
     /// SHA-256 in hex over headers and sizes: the same for the same files, on every host.
     pub fingerprint: String,
@@ -72,7 +76,7 @@ pub struct GenerationDefaults {
 pub fn open(path: &Path) -> Result<Checkpoint, LoadError> {
     match kind(path)? {
         Kind::Gguf => gguf::open(path),
-        Kind::Folder => safetensors::open(path),
+        Kind::Folder => safetensors::open(Folder::OnDisk(path)),
     }
 }
 
@@ -80,7 +84,7 @@ pub fn open(path: &Path) -> Result<Checkpoint, LoadError> {
 pub fn open_weights(path: &Path) -> Result<Weights, LoadError> {
     match kind(path)? {
         Kind::Gguf => gguf::open_weights(path),
-        Kind::Folder => safetensors::open_weights(path),
+        Kind::Folder => safetensors::open_weights(Folder::OnDisk(path)),
     }
 }
 

@@ -43,6 +43,9 @@ pub(super) fn check_config(config: &ModelConfig, problems: &mut Vec<String>) {
             config.head_dim
         ));
     }
+    if let Some(mixture) = &config.mixture {
+        problems.extend(mixture.problems(config.layers));
+    }
     for (what, value) in [
         ("rotary base", config.rope_theta),
         ("RMSNorm epsilon", config.rms_eps),
@@ -92,7 +95,6 @@ fn expected(config: &ModelConfig) -> Vec<(String, usize, usize)> {
         vocab,
         hidden,
         head_dim,
-        intermediate,
         ..
     } = config;
     let (q, kv) = (
@@ -113,9 +115,6 @@ fn expected(config: &ModelConfig) -> Vec<(String, usize, usize)> {
         ("self_attn.v_proj", kv, hidden),
         ("self_attn.o_proj", hidden, q),
         ("post_attention_layernorm", 1, hidden),
-        ("mlp.gate_proj", intermediate, hidden),
-        ("mlp.up_proj", intermediate, hidden),
-        ("mlp.down_proj", hidden, intermediate),
     ];
     if config.family == Family::Qwen3 {
         layer_parts.extend([
@@ -127,6 +126,32 @@ fn expected(config: &ModelConfig) -> Vec<(String, usize, usize)> {
         all.extend(layer_parts.iter().map(|&(part, rows, cols)| {
             (format!("model.layers.{layer}.{part}.weight"), rows, cols)
         }));
+        all.extend(feed_forward(config, layer));
+    }
+    all
+}
+
+/// The tensors of a layer's one network, or of its router and experts.
+fn feed_forward(config: &ModelConfig, layer: usize) -> Vec<(String, usize, usize)> {
+    let hidden = config.hidden;
+    let network = |part: String, inner: usize| {
+        [
+            ("gate_proj", inner, hidden),
+            ("up_proj", inner, hidden),
+            ("down_proj", hidden, inner),
+        ]
+        .map(|(name, rows, cols)| {
+            let name = format!("model.layers.{layer}.mlp.{part}{name}.weight");
+            (name, rows, cols)
+        })
+    };
+    let Some(mixture) = config.mixture_of(layer) else {
+        return network(String::new(), config.intermediate).into();
+    };
+    let router = format!("model.layers.{layer}.mlp.gate.weight");
+    let mut all = vec![(router, mixture.experts, hidden)];
+    for expert in 0..mixture.experts {
+        all.extend(network(format!("experts.{expert}."), mixture.intermediate));
     }
     all
 }

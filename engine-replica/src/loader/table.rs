@@ -1,14 +1,14 @@
-//! The tensors of a checkpoint by name, over one mapped file or several.
+//! The tensors of a checkpoint by name, over one file or several.
 
 use std::collections::HashMap;
 
-use super::map::MappedFile;
+use super::map::ModelFile;
 use super::tensor::{DType, QUANT_BLOCK, TensorSource, TensorView};
 
-/// All tensors of a checkpoint, in place in their mapped files.
+/// All tensors of a checkpoint, in place in their files.
 #[derive(Debug)]
 pub struct Tensors {
-    files: Vec<MappedFile>,
+    files: Vec<ModelFile>,
     /// Invariant: `start + dtype.bytes(rows * cols)` lies inside `files[file]`; `place` is the only way in.
     entries: HashMap<String, Entry>,
 }
@@ -36,7 +36,7 @@ pub(super) struct Placement<'a> {
 }
 
 impl Tensors {
-    pub(super) fn new(files: Vec<MappedFile>) -> Self {
+    pub(super) fn new(files: Vec<ModelFile>) -> Self {
         Self {
             files,
             entries: HashMap::new(),

@@ -1,8 +1,12 @@
 //! The transformer.
 
+use std::sync::Arc;
+
 use super::Capacity;
 use super::batch::{self, Limits};
 use super::config::ModelConfig;
+use super::expert_load::ExpertLoad;
+use super::mlp::MlpScratch;
 use super::problem::ModelError;
 use super::rope;
 use super::tensors::heads_of;
@@ -24,6 +28,8 @@ pub struct LoadedModel<B: Backend> {
     rope: RopeTable<B::Vector>,
     kv: B::KvPool,
     scratch: Scratch<B>,
+    /// How the experts are used; `None` for a dense model.
+    expert_load: Option<Arc<ExpertLoad>>,
 }
 
 /// Every buffer of the forward pass, made once; `rows` is `Capacity::rows_max`.
@@ -36,10 +42,7 @@ struct Scratch<B: Backend> {
     qkv: B::Buffer,
     /// (rows, q_width)
     attended: B::Buffer,
-    /// (rows, 2 · intermediate)
-    gate_up: B::Buffer,
-    /// (rows, intermediate)
-    activated: B::Buffer,
+    mlp: MlpScratch<B>,
     /// (logit rows, hidden), before and after the last norm.
     last: B::Buffer,
     /// (logit rows, hidden)
@@ -57,8 +60,7 @@ impl<B: Backend> Scratch<B> {
             hidden: backend.new_buffer(rows, config.hidden)?,
             qkv: backend.new_buffer(rows, heads.qkv_width())?,
             attended: backend.new_buffer(rows, heads.q_width())?,
-            gate_up: backend.new_buffer(rows, 2 * config.intermediate)?,
-            activated: backend.new_buffer(rows, config.intermediate)?,
+            mlp: MlpScratch::new(backend, config, rows)?,
             last: backend.new_buffer(wanted, config.hidden)?,
             last_normed: backend.new_buffer(wanted, config.hidden)?,
             logits: backend.new_buffer(wanted, config.vocab)?,
@@ -96,6 +98,7 @@ impl<B: Backend> LoadedModel<B> {
             rope: rope::table(&mut backend, &config, limits.positions)?,
             kv: backend.new_kv_pool(kv)?,
             scratch: Scratch::new(&mut backend, &config, rows_max)?,
+            expert_load: ExpertLoad::of(&config).map(Arc::new),
             backend,
             config,
             limits,
@@ -122,8 +125,7 @@ impl<B: Backend> LoadedModel<B> {
             qk_norm,
             attention_out,
             mlp_norm,
-            gate_up,
-            down,
+            mlp,
         } = &weights.layers[index];
 
         b.rms_norm(rows, &s.residual, attention_norm, eps, &mut s.hidden);
@@ -139,9 +141,7 @@ impl<B: Backend> LoadedModel<B> {
         b.add(rows, &mut s.residual, &s.hidden);
 
         b.rms_norm(rows, &s.residual, mlp_norm, eps, &mut s.hidden);
-        b.matmul(rows, gate_up, &s.hidden, &mut s.gate_up);
-        b.silu_mul(rows, &s.gate_up, &mut s.activated);
-        b.matmul(rows, down, &s.activated, &mut s.hidden);
+        mlp.compute(b, (rows, index), &mut s.hidden, &mut s.mlp);
         b.add(rows, &mut s.residual, &s.hidden);
     }
 
@@ -202,6 +202,15 @@ impl<B: Backend> StepModel for LoadedModel<B> {
         for index in 0..self.config.layers {
             self.layer(index, rows, &step);
         }
-        self.logits(&step, wanted, logits)
+        self.logits(&step, wanted, logits)?;
+        if let Some(load) = &self.expert_load {
+            let counts = self.scratch.mlp.take_expert_counts(&mut self.backend);
+            load.record(&counts.map_err(|e| StepError(e.0))?);
+        }
+        Ok(())
+    }
+
+    fn expert_load(&self) -> Option<Arc<ExpertLoad>> {
+        self.expert_load.clone()
     }
 }

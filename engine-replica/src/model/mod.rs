@@ -5,7 +5,9 @@
 
 mod batch;
 pub mod config;
+mod expert_load;
 mod forward;
+mod mlp;
 mod problem;
 mod rope;
 mod tensors;
@@ -14,6 +16,7 @@ mod weights;
 #[cfg(test)]
 mod tests;
 
+pub use expert_load::{ExpertLoad, LayerLoad};
 pub use forward::LoadedModel;
 pub use problem::{ModelError, Problem};
 pub use weights::{Weights, build};

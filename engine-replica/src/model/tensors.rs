@@ -1,6 +1,7 @@
 //! A checkpoint's tensors, looked up under their names and checked against the config.
 
 use super::config::{Family, ModelConfig};
+use super::mlp::{MlpViews, find_mlp};
 use super::problem::{ModelError, Problem};
 use crate::backend::HeadShape;
 use crate::loader::tensor::{DType, QUANT_BLOCK, TensorSource, TensorView};
@@ -58,6 +59,10 @@ fn check_config(config: &ModelConfig) -> Result<(), ModelError> {
             config.head_dim
         )));
     }
+    if let Some(mixture) = &config.mixture {
+        let more = mixture.problems(config.layers);
+        problems.extend(more.into_iter().map(Problem::Config));
+    }
     if problems.is_empty() {
         Ok(())
     } else {
@@ -79,19 +84,18 @@ pub(super) struct LayerViews<'a> {
     pub(super) qk_norm: Option<(TensorView<'a>, TensorView<'a>)>,
     pub(super) attention_out: TensorView<'a>,
     pub(super) mlp_norm: TensorView<'a>,
-    pub(super) gate_up: [TensorView<'a>; 2],
-    pub(super) down: TensorView<'a>,
+    pub(super) mlp: MlpViews<'a>,
 }
 
 /// Looks tensors up and keeps what is wrong with them.
-struct Finder<'a> {
+pub(super) struct Finder<'a> {
     tensors: &'a dyn TensorSource,
     problems: Vec<Problem>,
 }
 
 impl<'a> Finder<'a> {
     /// The tensor of this name and shape, or `None` with the problem noted.
-    fn get(&mut self, name: &str, rows: usize, cols: usize) -> Option<TensorView<'a>> {
+    pub(super) fn get(&mut self, name: &str, rows: usize, cols: usize) -> Option<TensorView<'a>> {
         let (name, expected) = (name.to_owned(), (rows, cols));
         let Some(view) = self.tensors.tensor(&name) else {
             self.problems.push(Problem::Missing { name, expected });
@@ -148,7 +152,7 @@ fn find_layer<'a>(
     finder: &mut Finder<'a>,
     layer: usize,
 ) -> Option<LayerViews<'a>> {
-    let (heads, hidden, inner) = (heads_of(config), config.hidden, config.intermediate);
+    let (heads, hidden) = (heads_of(config), config.hidden);
     let mut get = |name: &str, rows: usize, cols: usize| {
         finder.get(&format!("model.layers.{layer}.{name}.weight"), rows, cols)
     };
@@ -165,9 +169,7 @@ fn find_layer<'a>(
     };
     let attention_out = get("self_attn.o_proj", hidden, heads.q_width());
     let mlp_norm = get("post_attention_layernorm", 1, hidden);
-    let gate = get("mlp.gate_proj", inner, hidden);
-    let up = get("mlp.up_proj", inner, hidden);
-    let down = get("mlp.down_proj", hidden, inner);
+    let mlp = find_mlp(config, finder, layer);
     Some(LayerViews {
         attention_norm: attention_norm?,
         qkv: [q?, k?, v?],
@@ -177,7 +179,6 @@ fn find_layer<'a>(
         },
         attention_out: attention_out?,
         mlp_norm: mlp_norm?,
-        gate_up: [gate?, up?],
-        down: down?,
+        mlp: mlp?,
     })
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 
-use super::config::{Family, RopeStyle};
+use super::config::{Family, MixtureConfig, RopeStyle};
 use super::*;
 use crate::backend::testing::{DTYPES, Random, Tensor, assert_same_bits};
 use crate::engine::step::{StepBatch, StepSequence};
@@ -38,6 +38,7 @@ fn tiny_config(family: Family) -> ModelConfig {
         rope_style: RopeStyle::Half,
         rms_eps: 1e-5,
         tied_output: true,
+        mixture: None,
     }
 }
 
@@ -57,7 +58,7 @@ fn tensors(config: &ModelConfig, seed: u64) -> Tensors {
         let tensor = random.tensor(dtype, rows, cols, if rows == 1 { 1.5 } else { 0.6 });
         made.0.insert(name, tensor);
     };
-    let (hidden, inner, dim) = (config.hidden, config.intermediate, config.head_dim);
+    let (hidden, dim) = (config.hidden, config.head_dim);
     let (q, kv) = (config.heads * dim, config.kv_heads * dim);
     add("model.embed_tokens.weight".into(), config.vocab, hidden);
     add("model.norm.weight".into(), 1, hidden);
@@ -78,9 +79,20 @@ fn tensors(config: &ModelConfig, seed: u64) -> Tensors {
             add("self_attn.k_norm", 1, dim);
         }
         add("post_attention_layernorm", 1, hidden);
-        add("mlp.gate_proj", inner, hidden);
-        add("mlp.up_proj", inner, hidden);
-        add("mlp.down_proj", hidden, inner);
+        let mut network = |part: &str, inner: usize| {
+            add(&format!("{part}.gate_proj"), inner, hidden);
+            add(&format!("{part}.up_proj"), inner, hidden);
+            add(&format!("{part}.down_proj"), hidden, inner);
+        };
+        match config.mixture_of(layer) {
+            None => network("mlp", config.intermediate),
+            Some(mixture) => {
+                for expert in 0..mixture.experts {
+                    network(&format!("mlp.experts.{expert}"), mixture.intermediate);
+                }
+                add("mlp.gate", mixture.experts, hidden);
+            }
+        }
     }
     made
 }
@@ -150,9 +162,25 @@ struct Plan {
     family: Family,
     style: RopeStyle,
     tied: bool,
+    mixture: Option<MixtureConfig>,
     sequences: Vec<(Vec<u32>, Vec<usize>)>,
     order: Vec<u32>,
     threads: usize,
+}
+
+/// Experts in both layers, in the second alone or, as `dense_layers` says, in the first alone.
+fn mixture() -> impl Strategy<Value = MixtureConfig> {
+    let layers = prop_oneof![Just((1, vec![])), Just((2, vec![])), Just((1, vec![1]))];
+    (1..9usize, 1..9usize, any::<bool>(), layers).prop_map(
+        |(experts, chosen, renormalise, (every, dense_layers))| MixtureConfig {
+            experts,
+            chosen: chosen.min(experts),
+            intermediate: 32,
+            renormalise,
+            every,
+            dense_layers,
+        },
+    )
 }
 
 fn plan() -> impl Strategy<Value = Plan> {
@@ -165,16 +193,18 @@ fn plan() -> impl Strategy<Value = Plan> {
         prop_oneof![Just(Family::Llama), Just(Family::Qwen3)],
         prop_oneof![Just(RopeStyle::Half), Just(RopeStyle::Interleaved)],
         any::<bool>(),
+        prop::option::of(mixture()),
         prop::collection::vec(sequence, 1..4),
         Just((0..CAPACITY.kv_blocks as u32).collect::<Vec<_>>()).prop_shuffle(),
         1..4usize,
     )
         .prop_map(
-            |(seed, family, style, tied, sequences, order, threads)| Plan {
+            |(seed, family, style, tied, mixture, sequences, order, threads)| Plan {
                 seed,
                 family,
                 style,
                 tied,
+                mixture,
                 sequences,
                 order,
                 threads,
@@ -187,6 +217,7 @@ impl Plan {
         ModelConfig {
             rope_style: self.style,
             tied_output: self.tied,
+            mixture: self.mixture.clone(),
             ..tiny_config(self.family)
         }
     }
@@ -269,6 +300,48 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn the_load_of_every_expert_is_counted_once_for_each_choice() {
+    let mixture = MixtureConfig {
+        experts: 5,
+        chosen: 3,
+        intermediate: 32,
+        renormalise: true,
+        every: 2,
+        dense_layers: Vec::new(),
+    };
+    let config = ModelConfig {
+        mixture: Some(mixture),
+        ..tiny_config(Family::Qwen3)
+    };
+    let tensors = tensors(&config, 4);
+    let loads = [
+        BackendChoice::Reference,
+        BackendChoice::Cpu { threads: Some(2) },
+    ]
+    .map(|choice| {
+        let mut model = model(&config, &tensors, choice);
+        let load = model.expert_load().unwrap();
+        alone(&mut *model, &[1, 2, 3, 4, 5, 6, 7]);
+        load.layers()
+    });
+    assert_eq!(loads[0], loads[1]);
+    let [layer] = loads[0][..] else {
+        panic!("one layer of two has experts: {:?}", loads[0])
+    };
+    assert_eq!(layer.layer, 1);
+    // 21 choices of 5 experts, none of which is chosen twice for a row.
+    let busiest = layer.busiest_over_mean * 21.0 / 5.0;
+    assert!((5.0..7.5).contains(&busiest), "{layer:?}");
+    let dense = tiny_config(Family::Qwen3);
+    let tensors = self::tensors(&dense, 4);
+    assert!(
+        model(&dense, &tensors, BackendChoice::Reference)
+            .expert_load()
+            .is_none()
+    );
 }
 
 #[test]
@@ -381,5 +454,42 @@ fn every_missing_or_wrong_tensor_is_named_at_once() {
     check_refusal(
         |config, _| config.tied_output = false,
         &["`lm_head.weight` is missing, expected shape (21, 32)"],
+    );
+}
+
+#[test]
+fn what_is_wrong_with_experts_is_named_too() {
+    check_refusal(
+        |config, _| {
+            config.mixture = Some(MixtureConfig {
+                experts: 3,
+                chosen: 4,
+                intermediate: 0,
+                renormalise: true,
+                every: 1,
+                dense_layers: vec![2],
+            });
+        },
+        &[
+            "the count of experts chosen for a token is 4, expected 1 to 3",
+            "the feed-forward size of an expert is 0, expected 1 to",
+            "layer 2 is said to have no experts, and there are 2 layers",
+        ],
+    );
+    check_refusal(
+        |config, _| {
+            config.mixture = Some(MixtureConfig {
+                experts: 2,
+                chosen: 2,
+                intermediate: 32,
+                renormalise: true,
+                every: 2,
+                dense_layers: Vec::new(),
+            });
+        },
+        &[
+            "`model.layers.1.mlp.gate.weight` is missing, expected shape (2, 32)",
+            "`model.layers.1.mlp.experts.1.down_proj.weight` is missing, expected shape (32, 32)",
+        ],
     );
 }

@@ -1,6 +1,7 @@
 //! A model's weights on a backend.
 
 use super::config::ModelConfig;
+use super::mlp::{self, Mlp};
 use super::problem::ModelError;
 use super::tensors::{self, LayerViews, Views};
 use crate::backend::{Backend, BackendError};
@@ -30,10 +31,7 @@ pub(super) struct Layer<B: Backend> {
     pub(super) attention_out: B::Matrix,
     /// (hidden)
     pub(super) mlp_norm: B::Vector,
-    /// (2 · intermediate, hidden): the gate's rows, then the up projection's.
-    pub(super) gate_up: B::Matrix,
-    /// (hidden, intermediate)
-    pub(super) down: B::Matrix,
+    pub(super) mlp: Mlp<B>,
 }
 
 /// Checks every tensor that the config's family needs, then uploads them all.
@@ -76,8 +74,7 @@ fn upload_layer<B: Backend>(
         qk_norm,
         attention_out: backend.upload_matrix(&[views.attention_out])?,
         mlp_norm: vector(&views.mlp_norm, backend)?,
-        gate_up: backend.upload_matrix(&views.gate_up)?,
-        down: backend.upload_matrix(&[views.down])?,
+        mlp: mlp::upload(&views.mlp, backend)?,
     })
 }
 

@@ -1,4 +1,4 @@
-//! From a path and a few wishes to a running engine.
+//! From a model and a few wishes to a running engine.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::cli::{Device, EngineArgs, ServeArgs};
 use crate::engine::config::EngineConfig;
 use crate::engine::handle::EngineHandle;
 use crate::engine::thread::EngineThread;
-use crate::loader::{self, Checkpoint, GenerationDefaults, LoadError};
+use crate::loader::{Checkpoint, GenerationDefaults, LoadError, ModelSource};
 use crate::model::config::ModelConfig;
 use crate::model::{Capacity, ModelError};
 
@@ -83,9 +83,9 @@ pub fn engine(args: &EngineArgs, queue_max: usize) -> Result<Started, StartError
         template,
         eos,
         generation,
-    } = loader::open(&args.model)?;
+    } = args.model.open()?;
     let room = Room::of(&weights.config, args)?;
-    let compute = Compute::choose(args)?;
+    let compute = Compute::choose(args, &weights.config)?;
     let max_running = args.max_running as usize;
     let step_tokens = args.step_tokens as usize;
     // Every running request may decode one token in a step, whatever the budget of a step is.
@@ -171,13 +171,17 @@ fn facts(
     room: &Room,
     compute: &Compute,
 ) -> Vec<String> {
+    let from = match &args.model {
+        ModelSource::Builtin => "inside this program".to_owned(),
+        ModelSource::Path(path) => format!("from {}", path.display()),
+    };
     let cache = if args.no_prefix_cache {
         "off: for measurements only"
     } else {
         "on"
     };
     vec![
-        format!("model      {name} from {}", args.model.display()),
+        format!("model      {name} {from}"),
         format!(
             "sizes      {:?}, {} layers of width {}, {} heads on {}, {} tokens known",
             config.family,

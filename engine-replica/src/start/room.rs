@@ -125,6 +125,7 @@ mod tests {
             rope_style: RopeStyle::Half,
             rms_eps: 1e-5,
             tied_output: true,
+            mixture: None,
         }
     }
 

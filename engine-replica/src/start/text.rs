@@ -2,6 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use replica_core::answer_text::{ThinkTokens, Thinking};
 use replica_core::text_stream::TokenText;
 
 use crate::api::ChatFormat;
@@ -14,12 +15,17 @@ use crate::tokenizer::Tokenizer;
 pub(super) struct ModelText {
     template: ChatTemplate,
     tokenizer: Tokenizer,
+    think: Option<ThinkTokens>,
 }
 
 impl ModelText {
     pub(super) fn new(template: ChatTemplate, tokenizer: Tokenizer) -> ModelText {
+        let mark = |text| tokenizer.added_id(text);
+        // Only where each is one token by which no text can be encoded: what a model spells out in letters is text.
+        let think = mark("<think>").zip(mark("</think>"));
         ModelText {
             template,
+            think: think.map(|(open, close)| ThinkTokens { open, close }),
             tokenizer,
         }
     }
@@ -48,6 +54,10 @@ impl ChatFormat for ModelText {
             ));
         }
         Ok(prompt)
+    }
+
+    fn thinking(&self, prompt: &[u32]) -> Option<Thinking> {
+        self.think.map(|marks| marks.after(prompt, self))
     }
 }
 

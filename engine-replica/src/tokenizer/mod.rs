@@ -151,6 +151,11 @@ impl Tokenizer {
         self.added.id(text).or_else(|| self.plain.token_to_id(text))
     }
 
+    /// The id of an added token's text. Not that of a vocabulary entry, which plain text may be encoded to.
+    pub fn added_id(&self, text: &str) -> Option<u32> {
+        self.added.id(text)
+    }
+
     /// One more than the highest token id. The model's logits may be wider: embedding tables are often padded.
     pub fn len(&self) -> usize {
         self.bytes.len()

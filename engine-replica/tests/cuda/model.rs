@@ -157,3 +157,20 @@ fn a_prefix_hit_changes_no_bit() {
         assert_eq!(bits(&logits[..cold.len()]), bits(&cold));
     });
 }
+
+#[test]
+fn a_mixture_of_experts_is_refused_with_what_to_do() {
+    on_gpu(
+        "model::a_mixture_of_experts_is_refused_with_what_to_do",
+        || {
+            let weights = loader::open_weights(&golden("qwen3moe-random")).unwrap();
+            let gpu = Cuda::open(0).unwrap();
+            let loaded = model::load_on(gpu, &weights.config, &weights.tensors, CAPACITY);
+            let error = loaded.err().unwrap().to_string();
+            assert_eq!(
+                error,
+                "the CUDA backend has no kernels for models with a mixture of experts; use `--device cpu`"
+            );
+        },
+    );
+}

@@ -1,20 +1,17 @@
 //! What the program says of the GPU when it starts. It never panics, whatever libraries it finds.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 use cuda_sim::{Run, Variant};
 
-/// The program with a small model and a short measurement, on the simulated GPU.
+/// The program with its built-in model and a short measurement, on the simulated GPU.
 fn program(device: &str, cache: &Path) -> Command {
     let run = Run::random(Variant::Plain, 1);
     let mut command = run
         .command(Path::new(env!("CARGO_BIN_EXE_engine-replica")))
         .unwrap();
-    let model = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/abacus-prototype");
-    command
-        .args(["bench", "--device", device, "--model"])
-        .arg(model);
+    command.args(["bench", "--device", device]);
     command.args(["--prompt-tokens", "20", "--streams", "1"]);
     command.args(["--decode-tokens", "2", "--runs", "1", "--kv-tokens", "256"]);
     command.env("XDG_CACHE_HOME", cache).env("RUST_LOG", "info");

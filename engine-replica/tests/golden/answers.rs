@@ -81,12 +81,12 @@ fn check(
 
 #[test]
 fn abacus_answers_as_in_transformers_in_both_modes_on_both_backends() {
-    let model = loader::open(&fixtures::path("abacus-prototype")).unwrap();
+    let model = loader::open(&fixtures::abacus()).unwrap();
     let fixture = fixtures::read("abacus.json");
     let margin_min = fixtures::part(&fixture, "margin_min");
     let thinking: Vec<Row> = fixtures::part(&fixture, "answers_thinking");
     let direct: Vec<Row> = fixtures::part(&fixture, "answers_direct");
-    assert_eq!((thinking.len(), direct.len()), (20, 20));
+    assert_eq!((thinking.len(), direct.len()), (24, 24));
     let (on, off) = (
         json!({"enable_thinking": true}),
         json!({"enable_thinking": false}),

@@ -11,6 +11,11 @@ pub(crate) fn path(name: &str) -> PathBuf {
         .join(name)
 }
 
+/// The built-in model's folder, which transformers loads as it is.
+pub(crate) fn abacus() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("models/abacus")
+}
+
 pub(crate) fn read(name: &str) -> Value {
     serde_json::from_slice(&std::fs::read(path(name)).unwrap()).unwrap()
 }

@@ -1,5 +1,7 @@
 //! Logits against transformers in f32 over the same (dequantised) weights.
 
+use std::path::Path;
+
 use engine_replica::loader;
 use engine_replica::model::BackendChoice;
 use serde::Deserialize;
@@ -82,8 +84,8 @@ fn check(session: &mut Session, rows: &[Row], stride: usize, longest: usize, tol
 }
 
 #[track_caller]
-fn check_folder(folder: &str, fixture: &str, tolerance: f32) {
-    let weights = loader::open_weights(&fixtures::path(folder)).unwrap();
+fn check_folder(folder: &Path, fixture: &str, tolerance: f32) {
+    let weights = loader::open_weights(folder).unwrap();
     let rows = rows(&fixtures::read(fixture));
     // The scalar backend takes half a minute for a long prompt.
     for (backend, longest) in BACKENDS.into_iter().zip([600, usize::MAX]) {
@@ -99,17 +101,35 @@ fn check_folder(folder: &str, fixture: &str, tolerance: f32) {
 
 #[test]
 fn a_random_qwen3_has_transformers_logits() {
-    check_folder("qwen3-random", "qwen3-random.json", 1e-4);
+    check_folder(&fixtures::path("qwen3-random"), "qwen3-random.json", 1e-4);
+}
+
+#[test]
+fn a_random_qwen3_with_experts_has_transformers_logits() {
+    check_folder(
+        &fixtures::path("qwen3moe-random"),
+        "qwen3moe-random.json",
+        1e-4,
+    );
+}
+
+#[test]
+fn a_qwen3_with_experts_in_one_layer_of_four_and_plain_weights_has_transformers_logits() {
+    check_folder(
+        &fixtures::path("qwen3moe-mixed"),
+        "qwen3moe-mixed.json",
+        1e-4,
+    );
 }
 
 #[test]
 fn a_random_llama_in_shards_has_transformers_logits() {
-    check_folder("llama-random", "llama-random.json", 1e-4);
+    check_folder(&fixtures::path("llama-random"), "llama-random.json", 1e-4);
 }
 
 #[test]
 fn abacus_has_transformers_logits() {
-    check_folder("abacus-prototype", "abacus.json", 1e-3);
+    check_folder(&fixtures::abacus(), "abacus.json", 1e-3);
 }
 
 #[test]

@@ -43,7 +43,7 @@ fn check(tokenizer: &Tokenizer, rows: &[Row], composes: bool) {
 
 #[test]
 fn abacus_has_transformers_tokens() {
-    let model = loader::open(&fixtures::path("abacus-prototype")).unwrap();
+    let model = loader::open(&fixtures::abacus()).unwrap();
     check(
         &model.tokenizer,
         &fixtures::part::<Vec<Row>>(&fixtures::read("abacus.json"), "tokens"),
@@ -94,7 +94,7 @@ fn control_tokens(model: &Checkpoint, content: &str) -> usize {
 
 #[test]
 fn a_client_cannot_end_its_turn_or_begin_another() {
-    let mut models = vec![loader::open(&fixtures::path("abacus-prototype")).unwrap()];
+    let mut models = vec![loader::open(&fixtures::abacus()).unwrap()];
     models.extend(fixtures::smollm2().map(|path| loader::open(&path).unwrap()));
     for model in &models {
         let honest = control_tokens(model, "hello");

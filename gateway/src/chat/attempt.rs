@@ -4,10 +4,11 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use http::{Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use tower::Service;
 
-use super::relay::{self, X_PINION_LANE};
+use super::reasoning::{Prepared, Split};
+use super::relay::{self, X_PINION_LANE, X_PINION_THINKING_BUDGET};
 use super::route::{Remember, RoutedCall};
 use crate::failure::Failure;
 use crate::layers::Answer;
@@ -63,6 +64,7 @@ async fn attempt(
         placed,
         remember,
         stream,
+        reasoning,
         record,
     } = routed;
     let mut last = Failure::NoReplica;
@@ -71,7 +73,12 @@ async fn attempt(
         record.at(replica);
         let sent = Sent::new(&known, replica, &placed, tried > 0);
         let trying = Try::new(replica);
-        let result = client.call(replica, &call).await;
+        let Prepared {
+            call: own,
+            plan,
+            budget,
+        } = reasoning.prepare(replica, &call);
+        let result = client.call(replica, own.as_ref().unwrap_or(&call)).await;
         trying.ended(match &result {
             Ok((parts, _)) => went(parts.status, replica),
             Err(_) => Went::Badly,
@@ -86,10 +93,15 @@ async fn attempt(
                     keep(&known, remember, replica);
                 }
                 let reason = reason.as_str();
-                let mut reply = relay::reply(parts, body, sent, reason, stream, record);
-                if let Some(lane) = lane {
-                    reply.headers_mut().insert(X_PINION_LANE, lane);
-                }
+                let answer = relay::Answering {
+                    sent,
+                    reason,
+                    stream,
+                    split: plan.map(|plan| Split::new(plan, budget)),
+                    record,
+                };
+                let mut reply = relay::reply(parts, body, answer).await?;
+                tell(reply.headers_mut(), lane, budget);
                 return Ok(reply);
             }
             Err(failure) => {
@@ -107,6 +119,16 @@ async fn attempt(
         }
     }
     Err(last)
+}
+
+/// Which lane the request took, and how long its model may think.
+fn tell(headers: &mut HeaderMap, lane: Option<HeaderValue>, budget: Option<u64>) {
+    if let Some(lane) = lane {
+        headers.insert(X_PINION_LANE, lane);
+    }
+    if let Some(tokens) = budget {
+        headers.insert(X_PINION_THINKING_BUDGET, tokens.into());
+    }
 }
 
 /// A replica that has no room, or a proxy before one that is gone. The last candidate's refusal is passed on.

@@ -6,13 +6,15 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
-use chat_wire::chunk::ChunkScan;
+use bytes::{Bytes, BytesMut};
+use chat_wire::chunk::{ChunkScan, Places};
 use chat_wire::error::ErrorBody;
-use chat_wire::sse::{Frame, FrameCutter};
+use chat_wire::reshape::Change;
+use chat_wire::sse::{self, Frame, FrameCutter};
 use chat_wire::tally::StreamTally;
 use tokio::time::Instant;
 
+use super::reasoning::Split;
 use super::route::StreamPlan;
 use super::silence::Silence;
 use crate::failure::Failure;
@@ -20,6 +22,9 @@ use crate::layers::observe::Record;
 use crate::metrics::Outcome;
 use crate::state::sent::Sent;
 use crate::upstream::body::UpstreamBody;
+
+/// Room made at once for changed events, in bytes: a few of the usual size.
+const ROOM_BYTES: usize = 2048;
 
 /// A stream on its way.
 #[derive(Debug)]
@@ -35,6 +40,11 @@ pub struct EventRelay {
     /// Whole events that may go out: what one chunk of the replica's gave.
     outgoing: VecDeque<Bytes>,
     tally: StreamTally,
+    places: Places,
+    /// Splits reasoning off, where the model is known.
+    split: Option<Box<Split>>,
+    /// Room for events as they go out where they are changed.
+    room: BytesMut,
     /// Choices that have told their finish reason.
     finished: u64,
     times: TokenTimes,
@@ -59,6 +69,10 @@ struct Tokens {
 enum Verdict {
     Pass,
     Withhold,
+    /// This goes out in its place.
+    Replace(Bytes),
+    /// This goes out before it.
+    After(Bytes),
     /// The replica's own error: it passes, and nothing after it, which would read like an answer.
     Last,
 }
@@ -68,6 +82,7 @@ impl EventRelay {
         upstream: UpstreamBody,
         sent: Sent,
         plan: StreamPlan,
+        split: Option<Split>,
         record: Arc<Record>,
     ) -> Self {
         Self {
@@ -79,6 +94,9 @@ impl EventRelay {
             held: 0,
             outgoing: VecDeque::new(),
             tally: StreamTally::default(),
+            places: Places::default(),
+            split: split.map(Box::new),
+            room: BytesMut::new(),
             finished: 0,
             times: TokenTimes::default(),
             silence: Silence::default(),
@@ -99,8 +117,11 @@ impl EventRelay {
             };
             match next {
                 Some(Ok(chunk)) => {
-                    self.silence.ended();
                     self.take(&chunk);
+                    // What is kept from the client is silence to it.
+                    if !self.outgoing.is_empty() {
+                        self.silence.ended();
+                    }
                 }
                 // What breaks after the last word is no loss to the client.
                 Some(Err(failure)) if !self.is_complete() => self.fail(&failure),
@@ -146,19 +167,30 @@ impl EventRelay {
             let end = at + frame.raw.len() - self.held;
             let began_earlier = std::mem::take(&mut self.held) > 0;
             let verdict = self.judge(&frame, &mut tokens);
+            let last = matches!(verdict, Verdict::Last);
             match verdict {
                 Verdict::Withhold => {
                     self.queue(chunk.slice(run..at));
                     run = end;
                 }
-                Verdict::Pass | Verdict::Last if began_earlier => {
-                    self.queue(frame.raw);
+                Verdict::Replace(event) => {
+                    self.queue(chunk.slice(run..at));
+                    self.queue(event);
                     run = end;
+                }
+                Verdict::After(event) => {
+                    self.queue(chunk.slice(run..at));
+                    self.queue(event);
+                    run = at;
                 }
                 Verdict::Pass | Verdict::Last => {}
             }
+            if began_earlier && run < end {
+                self.queue(frame.raw);
+                run = end;
+            }
             at = end;
-            if matches!(verdict, Verdict::Last) {
+            if last {
                 self.upstream = None;
                 break;
             }
@@ -179,11 +211,11 @@ impl EventRelay {
             return Verdict::Pass;
         };
         // Data that is no JSON object is not the gateway's to judge.
-        let Ok(Some(chunk)) = self.tally.absorb(data) else {
+        let Ok(Some(mut chunk)) = self.tally.absorb_placed(data, &mut self.places) else {
             if self.is_complete() {
                 self.record.ended(Outcome::Ok);
             }
-            return Verdict::Pass;
+            return self.unread();
         };
         if chunk.error.is_some() {
             self.sent.replica().metrics().stream_errors.inc();
@@ -191,11 +223,63 @@ impl EventRelay {
             return Verdict::Last;
         }
         self.finished = self.finished.saturating_add(u64::from(chunk.finished));
-        tokens.see(&chunk);
+        let (verdict, content) = self.reshape(frame, data, &mut chunk);
+        tokens.any |= chunk.has_tokens();
+        tokens.content |= content;
         if self.plan.withhold_usage && chunk.is_usage_only() {
             return Verdict::Withhold;
         }
-        Verdict::Pass
+        verdict
+    }
+
+    /// The event as the client gets it, and whether it has something that the client waits for: a tool call is, too.
+    fn reshape(&mut self, frame: &Frame, data: &Bytes, chunk: &mut ChunkScan) -> (Verdict, bool) {
+        let Some(Split { reshaper, .. }) = self.split.as_deref_mut() else {
+            return (Verdict::Pass, chunk.content || chunk.tool_calls);
+        };
+        let reshaped = reshaper.event(data, chunk, &self.places);
+        self.tally.usage = chunk.usage.or(self.tally.usage);
+        let verdict = match reshaped.change {
+            Change::Same => Verdict::Pass,
+            Change::Nothing => Verdict::Withhold,
+            Change::Spliced => {
+                self.room.reserve(frame.raw.len() + ROOM_BYTES);
+                // Data on one line lies in the event as it came; what is around it stays.
+                let at = (data.as_ptr() as usize).wrapping_sub(frame.raw.as_ptr() as usize);
+                let after = at.checked_add(data.len());
+                let after = after.and_then(|after| frame.raw.get(after..));
+                match frame.raw.get(..at).zip(after) {
+                    Some((before, after)) => {
+                        self.room.extend_from_slice(before);
+                        reshaper.write(data, &mut self.room);
+                        self.room.extend_from_slice(after);
+                        Verdict::Replace(self.room.split().freeze())
+                    }
+                    None => {
+                        reshaper.write(data, &mut self.room);
+                        Verdict::Replace(sse::encode(&self.room.split()))
+                    }
+                }
+            }
+        };
+        (verdict, reshaped.content)
+    }
+
+    /// `[DONE]`, after what is held back; or data that is no JSON object, which may hold anything.
+    fn unread(&mut self) -> Verdict {
+        if self.tally.done {
+            return self.flush().map_or(Verdict::Pass, Verdict::After);
+        }
+        match &self.split {
+            Some(split) if split.reshaper.hides() => Verdict::Withhold,
+            _ => Verdict::Pass,
+        }
+    }
+
+    /// What is held back of choices that are still open, as an event. Nothing is held back after it.
+    fn flush(&mut self) -> Option<Bytes> {
+        let data = self.split.as_mut()?.reshaper.flush()?;
+        Some(sse::encode(&data))
     }
 
     fn time(&mut self, tokens: Tokens) {
@@ -224,6 +308,9 @@ impl EventRelay {
     /// Queues the event that tells the client what happened. There is nothing after it.
     fn fail(&mut self, failure: &Failure) {
         let row = failure.row();
+        if let Some(event) = self.flush() {
+            self.queue(event);
+        }
         self.record.ended(row.outcome);
         self.sent.replica().metrics().truncated.inc();
         self.upstream = None;
@@ -243,18 +330,14 @@ impl EventRelay {
     }
 }
 
-impl Tokens {
-    fn see(&mut self, chunk: &ChunkScan) {
-        self.any |= chunk.has_tokens();
-        // A tool call is what the client waits for too.
-        self.content |= chunk.content || chunk.tool_calls;
-    }
-}
-
 impl Drop for EventRelay {
     /// The usage counts however the stream ended: the replica has done the work.
     fn drop(&mut self) {
-        if let Some(usage) = self.tally.usage {
+        let usage = self.tally.usage;
+        if let Some(split) = &self.split {
+            split.note(self.sent.replica(), usage.as_ref());
+        }
+        if let Some(usage) = usage {
             self.sent.usage(usage);
         }
     }

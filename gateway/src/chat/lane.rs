@@ -2,10 +2,12 @@
 
 use chat_wire::scan::ChatScan;
 use http::HeaderValue;
+use routing_policies::difficulty::{Difficulty, Turn};
 use routing_policies::lanes::{Facts, LaneChoice};
 
 use super::parse::ChatCall;
 use super::place::model_key;
+use super::turn::{Said, said};
 use crate::state::Known;
 
 /// The lane; `None` where the policy has none.
@@ -18,7 +20,14 @@ pub(super) fn lane<'c>(known: &Known, call: &'c ChatCall) -> Option<LaneChoice<'
     let prompt_tokens = call.chain.tokens(bytes_per_token);
     let facts = facts(&call.scan, prompt_tokens, call.session.is_some());
     let header = |name: &str| call.headers.get(name).map(HeaderValue::as_bytes);
-    let choice = lanes.choose(&facts, header)?;
+    let difficulty = || {
+        let Said { last, before } = said(&call.body, &call.scan);
+        Difficulty::built_in().score(&Turn {
+            text: &last,
+            before: &before,
+        })
+    };
+    let choice = lanes.choose(&facts, header, difficulty)?;
     if let Some(rule) = choice.failed {
         known.metrics.policy_rule_error();
         call.policy.on_rule_error(rule);

@@ -6,17 +6,17 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use chat_wire::role::Role;
 use chat_wire::scan::{self, ChatScan};
 use http::{HeaderMap, Response, Uri};
 use http_body::Body;
 use http_body_util::BodyExt as _;
 use routing_policies::SessionKey;
-use routing_policies::prefix::{self, Chain, Message};
+use routing_policies::prefix::Chain;
 use routing_policies::session::identify;
 use tokio::time::timeout;
 use tower::{Layer, Service};
 
+use super::prompt::{Prompt, prompt};
 use crate::config::Limits;
 use crate::failure::Failure;
 use crate::layers::Answer;
@@ -45,6 +45,8 @@ pub struct ChatCall {
     pub session: Option<SessionKey>,
     /// The conversation's prefix keys.
     pub chain: Chain,
+    /// What goes out in place of its tools, where the policy wants them written otherwise.
+    pub tools: Option<Bytes>,
     /// The policy that was in use as it arrived; a reload does not change it on the way.
     pub policy: Arc<PolicyInUse>,
     /// Where the stages note what happens.
@@ -186,14 +188,7 @@ fn understand(
     known
         .metrics
         .session_source(session.map_or("none", |(_, source)| source.as_str()));
-    let messages = scan.messages.iter().map(|message| Message {
-        bytes: &body[message.span.clone()],
-        is_user: message.role == Role::User,
-    });
-    let tools = scan.tools.clone().map_or(&b""[..], |span| &body[span]);
-    let block_bytes = policy.policy().prefix.block_bytes;
-    let salt = scan.cache_salt.as_deref();
-    let chain = prefix::chain(TENANT, model, salt, tools, messages, block_bytes);
+    let Prompt { chain, tools } = prompt(policy.policy(), TENANT, &scan, &body);
     let session = session.map(|(key, _)| key);
     Ok(ChatCall {
         uri,
@@ -202,6 +197,7 @@ fn understand(
         scan,
         session,
         chain,
+        tools,
         policy,
         record,
     })

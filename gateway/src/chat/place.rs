@@ -56,6 +56,7 @@ pub(super) fn place(
         new_conversation,
         home,
         key,
+        lane: None,
         circumstances,
     };
     (decision, placed, all.pin != seen.pin)

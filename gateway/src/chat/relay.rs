@@ -8,8 +8,12 @@ use http::{HeaderMap, Response, response};
 
 use super::events::EventRelay;
 use super::plain::PlainRelay;
+use super::reasoning::Split;
 use super::route::StreamPlan;
+use super::whole;
+use crate::failure::Failure;
 use crate::layers::observe::Record;
+use crate::metrics::Outcome;
 use crate::reply::ReplyBody;
 use crate::state::sent::Sent;
 use crate::upstream::body::UpstreamBody;
@@ -21,6 +25,9 @@ pub const X_PINION_REPLICA: HeaderName = HeaderName::from_static("x-pinion-repli
 pub const X_PINION_REASON: HeaderName = HeaderName::from_static("x-pinion-reason");
 /// Names the lane that the request took, where the policy has lanes.
 pub const X_PINION_LANE: HeaderName = HeaderName::from_static("x-pinion-lane");
+/// Says how many tokens the model may think, where the gateway told the replica.
+pub const X_PINION_THINKING_BUDGET: HeaderName =
+    HeaderName::from_static("x-pinion-thinking-budget");
 /// Asks proxies of nginx's kind in front of the gateway not to hold a stream back.
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
@@ -53,15 +60,33 @@ pub(super) fn strip_hop_headers(headers: &mut HeaderMap) {
     }
 }
 
+/// What an answer is relayed with.
+pub(super) struct Answering {
+    pub(super) sent: Sent,
+    /// Why this replica.
+    pub(super) reason: &'static str,
+    pub(super) stream: StreamPlan,
+    /// What reshapes it, where it is reshaped.
+    pub(super) split: Option<Split>,
+    pub(super) record: Arc<Record>,
+}
+
 /// The answer for the client, which drives the replica's connection as it is read.
-pub(super) fn reply(
+///
+/// # Errors
+/// A whole answer that is reshaped broke off.
+pub(super) async fn reply(
     parts: response::Parts,
     upstream: UpstreamBody,
-    sent: Sent,
-    reason: &'static str,
-    plan: StreamPlan,
-    record: Arc<Record>,
-) -> Response<ReplyBody> {
+    answering: Answering,
+) -> Result<Response<ReplyBody>, Failure> {
+    let Answering {
+        sent,
+        reason,
+        stream,
+        split,
+        record,
+    } = answering;
     let response::Parts {
         status,
         mut headers,
@@ -74,14 +99,19 @@ pub(super) fn reply(
         headers.remove(CONTENT_LENGTH);
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         headers.insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
-        ReplyBody::events(EventRelay::new(upstream, sent, plan, record))
+        ReplyBody::events(EventRelay::new(upstream, sent, stream, split, record))
+    } else if let Some(split) = split.filter(|_| status.is_success()) {
+        headers.remove(CONTENT_LENGTH);
+        let body = whole::reshape(upstream, sent, split).await?;
+        record.ended(Outcome::Ok);
+        ReplyBody::whole(body)
     } else {
         ReplyBody::plain(PlainRelay::new(upstream, sent, status, record))
     };
     let mut response = Response::new(body);
     *response.status_mut() = status;
     *response.headers_mut() = headers;
-    response
+    Ok(response)
 }
 
 fn is_event_stream(headers: &HeaderMap) -> bool {

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
+use chat_wire::scan::ChatScan;
 use chat_wire::splice::Edits;
 use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, EXPECT, HOST};
 use http::{HeaderValue, Response};
@@ -13,6 +15,7 @@ use tower::{Layer, Service};
 use super::lane::lane;
 use super::parse::ChatCall;
 use super::place::place;
+use super::reasoning::Asked;
 use super::relay::strip_hop_headers;
 use crate::failure::Failure;
 use crate::layers::Answer;
@@ -43,6 +46,8 @@ pub struct RoutedCall {
     pub remember: Remember,
     /// What the client expects of a stream.
     pub stream: StreamPlan,
+    /// What becomes of its reasoning.
+    pub reasoning: Asked,
     /// Where the stages note what happens.
     pub record: Arc<Record>,
 }
@@ -125,7 +130,8 @@ fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
     let pool = lane.and_then(|choice| choice.pool);
     let views = views(known, model, pool)?;
     let policy = call.policy.policy();
-    let (decision, placed, pinned_elsewhere) = place(known, policy, &call, &views);
+    let (decision, mut placed, pinned_elsewhere) = place(known, policy, &call, &views);
+    placed.lane = lane.map(|choice| choice.lane.name.clone());
     let candidates: Vec<Arc<Replica>> = decision
         .candidates
         .iter()
@@ -141,8 +147,8 @@ fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
                 pool: Some(pool),
                 ..
             }) => Failure::NoReplicaInPool {
-                lane: lane.name.clone(),
-                pool: pool.name.clone(),
+                lane: lane.name.to_string(),
+                pool: pool.name().to_owned(),
             },
             _ => Failure::NoReplica,
         });
@@ -158,17 +164,29 @@ fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
         withhold_usage: call.scan.stream && !wants_usage(&call),
         answers: call.scan.n.unwrap_or(1).max(1),
     };
-    let record = call.record.clone();
     // Names of lanes are letters, digits and a few signs, as the policy's reader checks.
     let lane = lane.and_then(|choice| HeaderValue::from_str(&choice.lane.name).ok());
+    let reason = decision.reason;
+    let record = call.record.clone();
+    let base = base_edits(&call, stream);
+    let (policy, body) = (call.policy.clone(), call.body.clone());
+    let (call, scan) = upstream_call(call, &base);
+    let only = || {
+        known
+            .fleet
+            .with_models(|models| models.only().map(str::to_owned))
+    };
+    let model = scan.model.clone().or_else(only).unwrap_or_default();
+    let reasoning = Asked::of(policy, &model, scan, body, base)?;
     Ok(RoutedCall {
-        call: upstream_call(call, stream),
+        call,
         candidates,
-        reason: decision.reason,
+        reason,
         lane,
         placed: Arc::new(placed),
         remember,
         stream,
+        reasoning,
         record,
     })
 }
@@ -214,12 +232,24 @@ fn wants_usage(call: &ChatCall) -> bool {
     options.is_some_and(|options| options.include_usage == Some(true))
 }
 
+/// What changes in the body whichever replica gets it.
+fn base_edits(call: &ChatCall, stream: StreamPlan) -> Edits {
+    let mut edits = Edits::new();
+    if stream.withhold_usage {
+        edits.include_usage(&call.scan);
+    }
+    if let (Some(span), Some(tools)) = (&call.scan.tools, &call.tools) {
+        edits.replace(span.clone(), tools.clone());
+    }
+    edits
+}
+
 /// The client's request without what belongs to its own connection, and with usage asked for in every stream.
-fn upstream_call(call: ChatCall, stream: StreamPlan) -> UpstreamCall {
+fn upstream_call(call: ChatCall, base: &Edits) -> (UpstreamCall, ChatScan) {
     let ChatCall {
         uri,
         mut headers,
-        mut body,
+        body,
         scan,
         ..
     } = call;
@@ -228,18 +258,17 @@ fn upstream_call(call: ChatCall, stream: StreamPlan) -> UpstreamCall {
     for name in [HOST, CONTENT_LENGTH, EXPECT, ACCEPT_ENCODING] {
         headers.remove(name);
     }
-    if stream.withhold_usage {
-        let mut edits = Edits::new();
-        edits.include_usage(&scan);
-        match edits.apply(&body) {
-            Ok(edited) => body = edited,
-            Err(error) => {
-                tracing::error!(%error, "the usage edit does not fit its own scan; report this")
-            }
-        }
-    }
+    let body = edited(base.clone(), &body);
     let uri = uri
         .path_and_query()
         .map_or(uri.clone(), |path| path.clone().into());
-    UpstreamCall { uri, headers, body }
+    (UpstreamCall { uri, headers, body }, scan)
+}
+
+/// The body with these edits, which were made from a scan of it.
+pub(super) fn edited(edits: Edits, body: &Bytes) -> Bytes {
+    edits.apply(body).unwrap_or_else(|error| {
+        tracing::error!(%error, "an edit does not fit its own scan; report this");
+        body.clone()
+    })
 }

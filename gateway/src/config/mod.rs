@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use chat_wire::thinking::Engine;
 use http::uri::Authority;
 use toml::de::DeTable;
 
@@ -45,6 +46,23 @@ pub struct ReplicaConfig {
     pub name: String,
     /// Host and port.
     pub authority: Authority,
+    /// Which engine it is, where the configuration says.
+    pub engine: Option<Engine>,
+    /// The source of its chat template, where the configuration names the file.
+    pub template: Option<String>,
+}
+
+impl ReplicaConfig {
+    /// A replica of which no more is known.
+    #[must_use]
+    pub fn new(name: String, authority: Authority) -> Self {
+        Self {
+            name,
+            authority,
+            engine: None,
+            template: None,
+        }
+    }
 }
 
 /// Bounds on what the gateway takes in.
@@ -190,7 +208,7 @@ fn read_root(
     let policy = root
         .string(problems, "policy")
         .map(|(path, _)| folder.join(path));
-    let replicas = read_replicas(problems, &mut root);
+    let replicas = read_replicas(problems, &mut root, folder);
     let limits = read_limits(problems, &mut root);
     let timeouts = read_timeouts(problems, &mut root);
     let tls = read_tls(problems, &mut root, folder);
@@ -206,7 +224,11 @@ fn read_root(
     })
 }
 
-fn read_replicas(problems: &mut Problems<'_>, root: &mut Section<'_, '_>) -> Vec<ReplicaConfig> {
+fn read_replicas(
+    problems: &mut Problems<'_>,
+    root: &mut Section<'_, '_>,
+    folder: &Path,
+) -> Vec<ReplicaConfig> {
     let tables = root.tables(problems, "replicas");
     if tables.len() > REPLICAS_MAX {
         problems.add(
@@ -229,14 +251,57 @@ fn read_replicas(problems: &mut Problems<'_>, root: &mut Section<'_, '_>) -> Vec
                 format!("a second replica is called `{name}`; names are unique"),
             );
         }
+        let engine = table.parsed(problems, "engine", ENGINE_EXPECTED, Engine::named);
+        let template = table
+            .string(problems, "tokenizer_config")
+            .and_then(|(path, at)| {
+                let read = read_template(&folder.join(path));
+                let template = read.map_err(|why| {
+                    problems.add(at, format!("`tokenizer_config`: {path}: {why}"));
+                });
+                template.ok()
+            });
         table.finish(problems);
         if let (Some(name), Some(authority)) = (name, authority) {
-            replicas.push(ReplicaConfig { name, authority });
+            replicas.push(ReplicaConfig {
+                engine,
+                template,
+                ..ReplicaConfig::new(name, authority)
+            });
         }
     }
     replicas
 }
 
+/// Largest file that a chat template is read from, in bytes; those of real models have up to a few hundred kB.
+const TEMPLATE_FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// The chat template of a `tokenizer_config.json`, or of a file that is nothing else.
+fn read_template(path: &Path) -> Result<String, String> {
+    let bytes = std::fs::metadata(path)
+        .map_err(|error| error.to_string())?
+        .len();
+    if bytes > TEMPLATE_FILE_BYTES_MAX {
+        return Err(format!("is larger than {TEMPLATE_FILE_BYTES_MAX} bytes"));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    if !text.trim_start().starts_with('{') || path.extension().is_none_or(|end| end != "json") {
+        return Ok(text);
+    }
+    let config: serde_json::Value =
+        serde_json::from_str(&text).map_err(|error| format!("is no JSON: {error}"))?;
+    let template = &config["chat_template"];
+    // Some models have several, by name.
+    let named = template.as_array().into_iter().flatten();
+    let mut default = named.filter(|one| one["name"] == "default");
+    let template = template
+        .as_str()
+        .or(default.next().and_then(|one| one["template"].as_str()));
+    let template = template.ok_or("has no `chat_template`; name the file that has it")?;
+    Ok(template.to_owned())
+}
+
+const ENGINE_EXPECTED: &str = "one of `pinion`, `vllm`, `sglang`, `llama.cpp`";
 const NAME_EXPECTED: &str = "1 to 64 letters, digits, `-`, `_` or `.`";
 const URL_EXPECTED: &str = "`http://host:port` with no path (TLS to replicas is not supported yet)";
 

@@ -46,7 +46,7 @@ fn every_problem_is_told_at_once_with_its_place() {
             gateway.toml:5:7: `replicas[0].url` is `https://h:1`, expected `http://host:port` with no path (TLS to replicas is not supported yet)
             gateway.toml:9:1: a second replica is called `b`; names are unique
             gateway.toml:11:7: `replicas[2].url` is `http://h`, expected `http://host:port` with no path (TLS to replicas is not supported yet)
-            gateway.toml:12:1: unknown key `replicas[2].weight`; known keys: name, url
+            gateway.toml:12:1: unknown key `replicas[2].weight`; known keys: name, url, engine, tokenizer_config
             gateway.toml:14:17: `limits.in_flight_max` is `0`, expected a whole number from 1 to 1000000
             gateway.toml:16:1: unknown key `timeouts.idle_secnds`; did you mean `idle_seconds`?
             gateway.toml:17:1: `tls.key` is missing, expected the path of its PEM private key

@@ -47,6 +47,63 @@ impl Outcome {
     }
 }
 
+/// Who split reasoning off an answer, or why nobody did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SplitBy {
+    /// The replica itself.
+    Replica,
+    /// The gateway.
+    Gateway,
+    /// Nobody: no family is known for the model.
+    UnknownFamily,
+    /// Nobody, in some part of it: text that could not be read, or more choices than are told apart.
+    Unread,
+}
+
+impl SplitBy {
+    pub(super) const ALL: [Self; 4] = [
+        Self::Replica,
+        Self::Gateway,
+        Self::UnknownFamily,
+        Self::Unread,
+    ];
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Replica => "replica",
+            Self::Gateway => "gateway",
+            Self::UnknownFamily => "unknown_family",
+            Self::Unread => "unread",
+        }
+    }
+}
+
+/// What became of a budget of thinking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BudgetResult {
+    /// It went to the replica as asked for.
+    Kept,
+    /// It went there lowered: by the policy, or so that an answer fits behind it.
+    Lowered,
+    /// The replica's engine is not known, or has no field for it: the request went as it came.
+    Unsupported,
+    /// The answer's reasoning came up to it.
+    Reached,
+}
+
+impl BudgetResult {
+    pub(super) const ALL: [Self; 4] = [Self::Kept, Self::Lowered, Self::Unsupported, Self::Reached];
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::Lowered => "lowered",
+            Self::Unsupported => "unsupported",
+            Self::Reached => "reached",
+        }
+    }
+}
+
 /// How one attempt at a replica went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptResult {

@@ -2,24 +2,26 @@
 
 use std::path::Path;
 
-use chat_wire::JsonPath;
-use chat_wire::role::Role;
 use chat_wire::scan::{self, ChatScan};
+use routing_policies::difficulty::{self, Contribution, Difficulty};
 use routing_policies::explain::{Explanation, Remembered, Turn};
 use routing_policies::lanes::{LaneChoice, Pool};
 use routing_policies::placement::Ranked;
-use routing_policies::prefix::{Message, chain};
 use routing_policies::session::{SessionSource, identify};
 use routing_policies::{Policy, ReplicaId, ReplicaView};
 use serde::Deserialize;
 
 use super::table::table;
 use crate::chat::lane::facts;
+use crate::chat::prompt::{paths, prompt};
+use crate::chat::turn::{Said, said};
 use crate::cli::Explain;
 
 /// Bytes of a request per token, before a model's own ratio is known.
 const BYTES_PER_TOKEN: f64 = 4.0;
 const MS_PER_S: f64 = 1_000.0;
+/// Parts of the difficulty that are shown, greatest first, in log-odds.
+const PARTS_SHOWN: usize = 6;
 
 /// What `/state` prints, as far as a decision looks at it.
 #[derive(Deserialize)]
@@ -66,14 +68,26 @@ pub(super) fn run(options: &Explain) -> Result<String, String> {
         remembered.answered(&policy, &turn, ReplicaId::of(name));
     }
     let understood = read(&policy, &options.request, &options.headers)?;
-    let Understood { turn, source, scan } = understood;
+    let Understood {
+        turn,
+        source,
+        scan,
+        said,
+    } = understood;
+    let spoken = difficulty::Turn {
+        text: &said.last,
+        before: &said.before,
+    };
+    let score = Difficulty::built_in().score(&spoken);
     let view = |replica: &ReplicaState| ReplicaView {
         id: ReplicaId::of(&replica.name),
         ready: replica.ready,
         in_flight: replica.in_flight,
     };
     let facts = facts(&scan, turn.prompt_tokens, turn.session.is_some());
-    let choice = policy.lanes.choose(&facts, header(&options.headers));
+    let choice = policy
+        .lanes
+        .choose(&facts, header(&options.headers), || score);
     let pool = choice.and_then(|choice| choice.pool);
     let views: Vec<ReplicaView> = replicas
         .iter()
@@ -82,6 +96,7 @@ pub(super) fn run(options: &Explain) -> Result<String, String> {
         .collect();
     let why = remembered.explain(&policy, &turn, &views);
     let lane = choice.map_or(String::new(), |choice| lane_words(&choice));
+    let lane = limit_words(&policy, &turn) + &lane + &judged(&spoken, score);
     Ok(lane + &told(&policy, &replicas, pool, &turn, source, &why))
 }
 
@@ -113,42 +128,34 @@ struct Understood {
     turn: Turn,
     source: Option<SessionSource>,
     scan: ChatScan,
+    said: Said,
 }
 
 /// A request's body, understood as the gateway understands it, with `headers` as they would come with it.
 fn read(policy: &Policy, file: &Path, headers: &[(String, String)]) -> Result<Understood, String> {
     let name = file.display();
     let body = bytes(file)?;
-    let paths: Vec<JsonPath> = policy
-        .session
-        .body
-        .iter()
-        .map(|path| JsonPath::parse(path))
-        .collect::<Result<_, _>>()
-        .map_err(|error| format!("session.body: {error}"))?;
+    let paths =
+        paths(policy).map_err(|(path, error)| format!("session.body: `{path}`: {error}"))?;
     let scan = scan::chat(&body, &paths).map_err(|error| {
         format!("{name}: {error}; expected the body of a chat completion request")
     })?;
     let model = scan.model.as_deref().unwrap_or_default();
     let header = header(headers);
     let session = identify(&policy.session, "", model, header, &scan.strings).session;
-    let tools = scan.tools.clone().map_or(&b""[..], |span| &body[span]);
-    let messages = scan.messages.iter().map(|message| Message {
-        bytes: &body[message.span.clone()],
-        is_user: message.role == Role::User,
-    });
-    let salt = scan.cache_salt.as_deref();
-    let chain = chain("", model, salt, tools, messages, policy.prefix.block_bytes);
+    let chain = prompt(policy, "", &scan, &body).chain;
     let turn = Turn {
         session: session.map(|(key, _)| key),
         prompt_tokens: chain.tokens(BYTES_PER_TOKEN),
         blocks: chain.blocks(BYTES_PER_TOKEN),
         chain,
     };
+    let said = said(&body, &scan);
     Ok(Understood {
         turn,
         source: session.map(|(_, source)| source),
         scan,
+        said,
     })
 }
 
@@ -160,6 +167,27 @@ fn header<'h>(headers: &'h [(String, String)]) -> impl Fn(&str) -> Option<&'h [u
     }
 }
 
+/// What the policy's limits say to the request; nothing where there are none.
+fn limit_words(policy: &Policy, turn: &Turn) -> String {
+    let limits = policy.limits;
+    let (bytes, most) = (turn.chain.bytes(), limits.prompt_bytes_max);
+    let mut text = match most {
+        0 => String::new(),
+        most if bytes > u64::from(most) => format!(
+            "refused: its tools and messages are {bytes} bytes, more than `limits.prompt_bytes_max` = {most}; else it would go so:\n"
+        ),
+        most => format!("limit: {bytes} of {most} bytes of tools and messages\n"),
+    };
+    text += &match (limits.in_flight_per_session, turn.session) {
+        (0, _) => String::new(),
+        (most, Some(_)) => {
+            format!("limit: {most} requests of this session at a time, at each gateway\n")
+        }
+        (_, None) => "limit: not counted by session, as nothing names one\n".to_owned(),
+    };
+    text
+}
+
 /// The lane, its pool, and the rule that chose it.
 fn lane_words(choice: &LaneChoice<'_>) -> String {
     let LaneChoice {
@@ -167,18 +195,27 @@ fn lane_words(choice: &LaneChoice<'_>) -> String {
         pool,
         rule,
         failed,
+        ..
     } = choice;
     let why = rule.map_or(
         "no rule holds, so it is the first lane".to_owned(),
         |rule| format!("by the rule {}: {}", rule.name, rule.when.source()),
     );
     let pool = pool.map_or("all replicas".to_owned(), |pool| {
-        format!("{} ({})", pool.name, pool.replicas.join(", "))
+        format!("{} ({})", pool.name(), pool.replicas().join(", "))
     });
     let failed = failed.map_or(String::new(), |rule| {
         format!("rule that cannot be worked out: {}\n", rule.name)
     });
     format!("lane: {}, {why}\n{failed}pool: {pool}\n", lane.name)
+}
+
+/// How difficult the turn is, and what speaks for and against thinking.
+fn judged(turn: &difficulty::Turn<'_>, score: f64) -> String {
+    let parts = Difficulty::built_in().explain(turn);
+    let part = |part: &Contribution| format!("{} {:+.2}", part.what, part.log_odds);
+    let parts: Vec<String> = parts.iter().take(PARTS_SHOWN).map(part).collect();
+    format!("difficulty: {score:.3}, mostly by {}\n", parts.join(", "))
 }
 
 /// For people: whose turn it is, what was seen of it, the reason, and a table of costs.

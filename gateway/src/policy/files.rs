@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use routing_policies::{Policy, compile, fingerprint, report};
 
+use crate::state::families::ModelTable;
+
 /// A good policy file.
 pub(super) struct Loaded {
     /// Its name as it was given.
@@ -23,11 +25,17 @@ pub(super) fn load<P: AsRef<Path>>(files: &[P]) -> Result<Vec<Loaded>, String> {
             Err(error) => why.push_str(&format!("{name}: cannot be read: {error}\n")),
             Ok(text) => match compile(&name, &text) {
                 Err(found) => problems.extend(found),
-                Ok(policy) => good.push(Loaded {
-                    version: fingerprint(&text),
-                    name,
-                    policy,
-                }),
+                Ok(policy) => {
+                    if let Err(wrong) = ModelTable::new(&name, &text, &policy, &[]) {
+                        why.push_str(&wrong);
+                        why.push('\n');
+                    }
+                    good.push(Loaded {
+                        version: fingerprint(&text),
+                        name,
+                        policy,
+                    });
+                }
             },
         }
     }

@@ -1,6 +1,7 @@
 //! `gateway policy`: policy files checked, replayed, compared and explained before they meet traffic. Files are read here; what they
 //! come to is worked out in the pure crate.
 
+mod classify;
 mod diff;
 mod explain;
 mod files;
@@ -28,6 +29,7 @@ pub fn run(command: PolicyCommand) -> Result<String, String> {
             setup,
             json,
         } => replay::run(&policies, &setup, json),
+        PolicyCommand::Classify(options) => classify::run(&options),
         PolicyCommand::Explain(options) => explain::run(&options),
         PolicyCommand::Diff { old, new, setup } => diff::run(&old, &new, &setup),
     }

@@ -64,7 +64,7 @@ fn take_up(known: &Known) {
     known.metrics.policy_reload(result.is_ok());
     match result {
         Ok(policy) => {
-            let pins_forgotten = known.limit_memory(policy.policy());
+            let pins_forgotten = known.fit(policy.policy());
             tracing::info!(
                 file = %file.display(),
                 version = policy.version(),

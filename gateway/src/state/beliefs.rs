@@ -4,7 +4,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use routing_policies::estimate::{Estimates, ModelKey};
-use routing_policies::ledger::{Ledger, Settled};
+use routing_policies::ledger::{Account, Settled};
 use routing_policies::placement::{Believed, Block, State};
 use routing_policies::{Decision, Features, Policy, Reason, ReplicaId, ReplicaView, Seen, decide};
 use tokio::time::Instant;
@@ -22,7 +22,7 @@ pub struct Beliefs {
 struct Inner {
     state: State,
     estimates: Estimates,
-    ledgers: Vec<Ledger>,
+    accounts: Vec<Account>,
     /// Requests sent so far; numbers them.
     sent: u64,
 }
@@ -47,7 +47,7 @@ impl Beliefs {
             inner: Mutex::new(Inner {
                 state: State::default(),
                 estimates: Estimates::default(),
-                ledgers: vec![Ledger::default(); replicas],
+                accounts: vec![Account::default(); replicas],
                 sent: 0,
             }),
         }
@@ -152,9 +152,17 @@ impl Beliefs {
         inner
             .state
             .delivered(replica, &placed.ask(), believed, cached_tokens);
-        if let Some(ledger) = inner.ledgers.get_mut(index) {
-            ledger.add(settled);
+        if let Some(account) = inner.accounts.get_mut(index) {
+            account.add(placed.lane.as_ref(), settled);
         }
+    }
+
+    /// By how much predictions for one lane at one replica were wrong lately.
+    #[must_use]
+    pub fn lane_error(&self, index: usize, lane: &str) -> f64 {
+        let inner = self.inner();
+        let account = inner.accounts.get(index);
+        account.map_or(0.0, |account| account.error_of(lane))
     }
 
     /// What is believed of one replica.
@@ -165,7 +173,7 @@ impl Beliefs {
         Standing {
             cache_tokens,
             believed_tokens,
-            error: inner.ledgers.get(index).map_or(0.0, Ledger::error),
+            error: inner.accounts.get(index).map_or(0.0, Account::error),
         }
     }
 }

@@ -33,7 +33,7 @@ struct Entry {
 
 /// Keys are uniform hashes: their words mixed are as good as any hash of them.
 #[derive(Debug, Default)]
-struct FirstWord(u64);
+pub(super) struct FirstWord(u64);
 
 impl Hasher for FirstWord {
     fn finish(&self) -> u64 {
@@ -149,6 +149,20 @@ impl<K: Hash + Eq + Copy> Memory<K> {
         queue.retain(|key| self.entries.contains_key(key));
     }
 
+    /// Forgets the keys with such a value. Gives how many of them were not too old.
+    pub fn forget(&self, gone: impl Fn(u16) -> bool) -> usize {
+        let (now, ttl) = (Instant::now(), self.ttl());
+        let mut queue = self.queue();
+        let mut young = 0;
+        self.entries.retain(|_, entry| {
+            let gone = gone(entry.value);
+            young += usize::from(gone && now.duration_since(entry.used) <= ttl);
+            !gone
+        });
+        queue.retain(|key| self.entries.contains_key(key));
+        young
+    }
+
     /// How many keys are remembered.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -234,6 +248,19 @@ mod tests {
         assert_eq!(memory.get(&6), None);
         memory.limit(8, TTL);
         assert_eq!(memory.get(&6), Some(1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn keys_of_a_value_are_forgotten_and_the_young_ones_counted() {
+        let memory = Memory::new(8, TTL);
+        memory.put(0_u128, 1);
+        tokio::time::advance(TTL + Duration::from_secs(1)).await;
+        for key in 1..6 {
+            memory.put(key, u16::from(key % 2 == 1));
+        }
+        assert_eq!(memory.forget(|value| value == 1), 3);
+        assert_eq!((memory.len(), memory.entries.len()), (2, 2));
+        assert_eq!((memory.get(&1), memory.get(&2)), (None, Some(0)));
     }
 
     proptest! {

@@ -3,12 +3,14 @@
 
 pub mod beliefs;
 pub mod breaker;
+pub mod families;
 pub mod gate;
 pub mod health;
 pub mod memory;
 pub mod models;
 pub mod policy;
 pub mod replicas;
+pub mod seats;
 pub mod sent;
 
 use std::collections::BTreeMap;
@@ -20,11 +22,12 @@ use routing_policies::{Policy, PrefixKey, ReplicaId, SessionKey};
 use serde::Serialize;
 
 use crate::config::Config;
-use crate::metrics::Metrics;
+use crate::metrics::{LaneTokens, Metrics};
 use beliefs::Beliefs;
 use memory::Memory;
 use policy::{PolicyState, PolicyStore};
 use replicas::{Fleet, Replica};
+use seats::Seats;
 use tokio::time::Instant;
 
 /// Prefixes remembered per session pin: a conversation without an id leaves one key per turn.
@@ -43,6 +46,8 @@ pub struct Known {
     pub sessions: Memory<SessionKey>,
     /// Conversation so far to the index of the replica that answered it.
     pub prefixes: Memory<PrefixKey>,
+    /// Requests in flight by session, where the policy limits them.
+    pub seats: Arc<Seats>,
     /// The series.
     pub metrics: Metrics,
 }
@@ -53,23 +58,33 @@ impl Known {
     pub fn new(config: &Config, policy: PolicyStore, metrics: Metrics) -> Self {
         let room = MemoryRoom::of(policy.current().policy());
         let beliefs = Arc::new(Beliefs::new(config.replicas.len()));
+        let fleet = Fleet::new(&config.replicas, &metrics, &beliefs);
+        know_lanes(&fleet, policy.current().policy());
         Self {
-            fleet: Fleet::new(&config.replicas, &metrics, &beliefs),
+            fleet,
             beliefs,
             sessions: Memory::new(room.sessions, room.ttl),
             prefixes: Memory::new(room.prefixes, room.ttl),
             policy,
+            seats: Arc::default(),
             metrics,
         }
     }
 
-    /// Gives the memory of sessions and prefixes the room that a new policy says; what fits stays. Gives how many pins of named sessions
-    /// the new policy forgets, by their age or for want of room: those sessions are placed anew at their next turn. How many it does not
-    /// recognise any more, as it looks for other headers or fields, cannot be known: only hashes of the names are kept.
-    pub fn limit_memory(&self, policy: &Policy) -> usize {
+    /// Fits what is remembered to a new policy: sessions and prefixes get the room that it says, its lanes get series, and pins to replicas
+    /// that none of its lanes leads to are forgotten. Gives how many pins of named sessions the policy forgets, by their age, for want of
+    /// room or so: those sessions are placed anew at their next turn. How many it does not recognise any more, as it looks for other
+    /// headers or fields, cannot be known: only hashes of the names are kept.
+    pub fn fit(&self, policy: &Policy) -> usize {
+        know_lanes(&self.fleet, policy);
         let room = MemoryRoom::of(policy);
         self.prefixes.limit(room.prefixes, room.ttl);
-        let forgotten = self.sessions.limit(room.sessions, room.ttl);
+        let limited = self.sessions.limit(room.sessions, room.ttl);
+        let left = |index: u16| {
+            let replica = self.fleet.replicas().get(usize::from(index));
+            replica.is_none_or(|replica| !policy.lanes.lead_to(replica.id()))
+        };
+        let forgotten = limited + self.sessions.forget(left);
         self.policy.note_forgotten(forgotten);
         forgotten
     }
@@ -99,8 +114,12 @@ impl Known {
     }
 
     fn describe_replica<'a>(&self, replica: &'a Replica) -> ReplicaState<'a> {
-        let metrics = replica.metrics();
+        let lanes = &replica.metrics().lanes;
         let standing = self.beliefs.standing(replica.index(), replica.id());
+        let lane = |(name, tokens): (Arc<str>, Arc<LaneTokens>)| {
+            let error = self.beliefs.lane_error(replica.index(), &name);
+            (name.to_string(), TokensState::of(&tokens, error))
+        };
         ReplicaState {
             name: replica.name(),
             address: replica.authority().as_str(),
@@ -108,15 +127,18 @@ impl Known {
             breaker_open: replica.gate().is_open(),
             instance: replica.instance(),
             in_flight: replica.in_flight(),
-            prompt_tokens: metrics.prompt_tokens.get(),
-            cached_tokens: metrics.cached_tokens.get(),
-            predicted_cached_tokens: metrics.predicted_cached_tokens.get(),
-            missed_tokens: Miss::ALL
-                .map(|miss| (miss.as_str(), metrics.missed(miss)))
-                .into(),
+            tokens: TokensState {
+                prompt_tokens: lanes.sum(|lane| lane.prompt.get()),
+                cached_tokens: lanes.sum(|lane| lane.cached.get()),
+                predicted_cached_tokens: lanes.sum(|lane| lane.predicted_cached.get()),
+                missed_tokens: Miss::ALL
+                    .map(|miss| (miss.as_str(), lanes.sum(|lane| lane.missed(miss))))
+                    .into(),
+                prediction_error: standing.error,
+            },
+            lanes: lanes.all().into_iter().map(lane).collect(),
             cache_tokens: standing.cache_tokens,
             believed_tokens: standing.believed_tokens,
-            prediction_error: standing.error,
         }
     }
 
@@ -126,6 +148,15 @@ impl Known {
     pub fn recall(&self, (index, used): (u16, Instant)) -> Option<(ReplicaId, bool)> {
         let replica = self.fleet.replicas().get(usize::from(index))?;
         Some((replica.id(), !replica.was_emptied_since(used)))
+    }
+}
+
+/// The lanes of a policy get series at every replica.
+fn know_lanes(fleet: &Fleet, policy: &Policy) {
+    for replica in fleet.replicas() {
+        let lanes = &policy.lanes.lanes;
+        let names = lanes.iter().map(|lane| &lane.name);
+        replica.metrics().lanes.know(names);
     }
 }
 
@@ -166,16 +197,40 @@ struct ReplicaState<'a> {
     breaker_open: bool,
     instance: Option<String>,
     in_flight: usize,
-    prompt_tokens: u64,
-    cached_tokens: u64,
-    predicted_cached_tokens: u64,
-    missed_tokens: BTreeMap<&'static str, u64>,
+    #[serde(flatten)]
+    tokens: TokensState,
+    /// The same by lane, where the policy has or had lanes.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    lanes: BTreeMap<String, TokensState>,
     /// Tokens that its cache holds.
     cache_tokens: u64,
     /// Tokens that are believed to lie there.
     believed_tokens: u64,
+}
+
+/// The account of a replica, or of a lane there.
+#[derive(Serialize)]
+struct TokensState {
+    prompt_tokens: u64,
+    cached_tokens: u64,
+    predicted_cached_tokens: u64,
+    missed_tokens: BTreeMap<&'static str, u64>,
     /// Share of the last prompts' tokens by which the predicted and the delivered differ.
     prediction_error: f64,
+}
+
+impl TokensState {
+    fn of(tokens: &LaneTokens, prediction_error: f64) -> Self {
+        Self {
+            prompt_tokens: tokens.prompt.get(),
+            cached_tokens: tokens.cached.get(),
+            predicted_cached_tokens: tokens.predicted_cached.get(),
+            missed_tokens: Miss::ALL
+                .map(|miss| (miss.as_str(), tokens.missed(miss)))
+                .into(),
+            prediction_error,
+        }
+    }
 }
 
 #[derive(Serialize)]

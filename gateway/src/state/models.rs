@@ -94,6 +94,16 @@ impl FleetModels {
         !self.serving.is_empty() && !self.serving.contains_key(model)
     }
 
+    /// The model that a request without a name means: the only one, where there is one.
+    #[must_use]
+    pub fn only(&self) -> Option<&str> {
+        let mut names = self.serving.keys();
+        names
+            .next()
+            .filter(|_| names.next().is_none())
+            .map(String::as_str)
+    }
+
     /// Whether the replica at `index` may be asked for this model.
     #[must_use]
     pub fn may_serve(&self, index: usize, model: Option<&str>) -> bool {

@@ -12,6 +12,8 @@ use routing_policies::lanes::Rule;
 use serde::Serialize;
 use tokio::sync::Notify;
 
+use super::families::{ModelFacts, ModelTable};
+use crate::chat::prompt::paths;
 use crate::config::ReplicaConfig;
 
 /// What stands in place of a file's name where there is none.
@@ -22,6 +24,7 @@ const BUILT_IN: &str = "built in";
 pub struct PolicyInUse {
     policy: Policy,
     body_paths: Vec<JsonPath>,
+    models: ModelTable,
     source: String,
     version: u64,
     loaded_at: SystemTime,
@@ -38,28 +41,27 @@ impl PolicyInUse {
     pub fn load(file: Option<&Path>, replicas: &[ReplicaConfig]) -> Result<Self, String> {
         let fleet: Vec<&str> = replicas.iter().map(|r| r.name.as_str()).collect();
         let Some(file) = file else {
-            return Self::new(&fleet, BUILT_IN.into(), routing_policies::DEFAULT_POLICY);
+            let text = routing_policies::DEFAULT_POLICY;
+            return Self::new(&fleet, replicas, BUILT_IN.into(), text);
         };
         let name = file.display().to_string();
         let text = std::fs::read_to_string(file)
             .map_err(|error| format!("{name}: cannot be read: {error}"))?;
-        Self::new(&fleet, name, &text)
+        Self::new(&fleet, replicas, name, &text)
     }
 
-    fn new(fleet: &[&str], source: String, text: &str) -> Result<Self, String> {
+    fn new(
+        fleet: &[&str],
+        replicas: &[ReplicaConfig],
+        source: String,
+        text: &str,
+    ) -> Result<Self, String> {
         let policy = routing_policies::compile_for(fleet, &source, text)
             .map_err(|problems| routing_policies::report(&problems))?;
-        let path = |text: &String| {
-            JsonPath::parse(text)
-                .map_err(|error| format!("{source}: session.body: `{text}`: {error}"))
-        };
-        let body_paths = policy
-            .session
-            .body
-            .iter()
-            .map(path)
-            .collect::<Result<_, _>>()?;
+        let body_paths = paths(&policy)
+            .map_err(|(path, error)| format!("{source}: session.body: `{path}`: {error}"))?;
         Ok(Self {
+            models: ModelTable::new(&source, text, &policy, replicas)?,
             policy,
             body_paths,
             source,
@@ -75,10 +77,22 @@ impl PolicyInUse {
         &self.policy
     }
 
-    /// The body fields that may name a session, in the policy's order.
+    /// The body fields that may name a session, in the policy's order, and those that say what the prompt's head is.
     #[must_use]
     pub fn body_paths(&self) -> &[JsonPath] {
         &self.body_paths
+    }
+
+    /// What is known of replicas' models by their chat templates.
+    #[must_use]
+    pub fn models(&self) -> &ModelTable {
+        &self.models
+    }
+
+    /// What is known of a model's reasoning.
+    #[must_use]
+    pub fn model(&self, model: &str) -> Arc<ModelFacts> {
+        self.models.of(&self.policy, model)
     }
 
     /// A rule could not be worked out for a request.
@@ -128,7 +142,8 @@ pub struct PolicyState {
     loaded_at_unix_seconds: u64,
     /// What is wrong with the file as it stands now, where the gateway did not take it.
     last_error: Option<String>,
-    /// Pins of named sessions that the last change of policy forgot, by their age or for want of room. Sessions that it names otherwise
+    /// Pins of named sessions that the last change of policy forgot, by their age, for want of room or since no lane leads to their
+    /// replica. Sessions that it names otherwise
     /// than before are not among them: the gateway cannot know those.
     pins_forgotten: usize,
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
+use chat_wire::thinking::Engine;
 use http::HeaderValue;
 use http::uri::Authority;
 use routing_policies::ReplicaId;
@@ -35,6 +36,12 @@ pub struct Replica {
     beliefs: Arc<Beliefs>,
     /// Tokens of its cache as last told.
     cache_tokens: AtomicU64,
+    /// As the configuration says.
+    engine: Option<Engine>,
+    /// It names its process in `/health`, as only this project's own replicas do.
+    own: AtomicBool,
+    /// It has been seen to split reasoning off by itself.
+    splits: AtomicBool,
     /// When its cache was last found to be lost.
     emptied: Mutex<Option<Instant>>,
 }
@@ -74,6 +81,9 @@ impl Replica {
             ready: AtomicBool::new(false),
             beliefs: beliefs.clone(),
             cache_tokens: AtomicU64::new(0),
+            engine: config.engine,
+            own: AtomicBool::new(false),
+            splits: AtomicBool::new(false),
             emptied: Mutex::default(),
         }
     }
@@ -148,6 +158,26 @@ impl Replica {
             .map(str::to_owned)
     }
 
+    /// Which engine it is: as the configuration says, else this project's own where it names its process, else nobody knows.
+    #[must_use]
+    pub fn engine(&self) -> Option<Engine> {
+        let own = self.own.load(Ordering::Relaxed);
+        self.engine.or(own.then_some(Engine::Pinion))
+    }
+
+    /// Whether it is known to split reasoning off by itself: what it calls content is then the answer from its first letter on.
+    #[must_use]
+    pub fn splits_reasoning(&self) -> bool {
+        self.splits.load(Ordering::Relaxed)
+    }
+
+    /// An answer of its had reasoning in a field of its own.
+    pub fn on_split_by_itself(&self) {
+        if !self.splits_reasoning() {
+            self.splits.store(true, Ordering::Relaxed);
+        }
+    }
+
     /// Requests there now.
     #[must_use]
     pub fn in_flight(&self) -> usize {
@@ -164,10 +194,12 @@ impl Replica {
     /// A probe was answered.
     pub fn on_probe_ok(&self, told: Told<'_>) {
         let change = self.report(|health| health.on_ok(told.instance));
+        self.own.store(told.instance.is_some(), Ordering::Relaxed);
         let name = &*self.name;
         if change == Change::Cold {
             self.metrics.cold_starts.inc();
             self.pool.clear();
+            self.splits.store(false, Ordering::Relaxed);
             self.gate.reset();
             self.on_emptied();
             tracing::info!(

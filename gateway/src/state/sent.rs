@@ -28,6 +28,8 @@ pub struct Placed {
     pub home: Option<ReplicaId>,
     /// Breaks ties.
     pub key: PlacementKey,
+    /// The lane that it takes, where the policy has lanes.
+    pub lane: Option<Arc<str>>,
     /// What its misses can be explained by; whether it failed over is known later.
     pub circumstances: Circumstances,
 }
@@ -114,15 +116,12 @@ impl Sent {
     /// The replica told what the prompt was made of: counts it, and holds it against what was believed.
     pub fn usage(&self, usage: UsageScan) {
         let (replica, placed) = (self.replica(), &*self.placed);
-        let metrics = replica.metrics();
-        metrics.prompt_tokens.inc_by(usage.prompt_tokens);
-        metrics
-            .cached_tokens
-            .inc_by(usage.cached_tokens.unwrap_or(0));
-        metrics.completion_tokens.inc_by(usage.completion_tokens);
-        metrics
-            .reasoning_tokens
-            .inc_by(usage.reasoning_tokens.unwrap_or(0));
+        let tokens = replica.metrics().lanes.tokens(placed.lane.as_deref());
+        tokens.prompt.inc_by(usage.prompt_tokens);
+        tokens.cached.inc_by(usage.cached_tokens.unwrap_or(0));
+        tokens.completion.inc_by(usage.completion_tokens);
+        let reasoning = usage.reasoning_tokens.unwrap_or(0);
+        tokens.reasoning.inc_by(reasoning);
         let beliefs = &self.known.beliefs;
         beliefs.counted(placed.model, placed.bytes, usage.prompt_tokens);
         // A replica that does not tell says nothing against any belief.
@@ -135,7 +134,7 @@ impl Sent {
         };
         let (estimated, prompt) = (placed.prompt_tokens, usage.prompt_tokens);
         let settled = settle(circumstances, estimated, &self.believed, prompt, cached);
-        metrics.settled(&settled);
+        tokens.settled(&settled);
         let scaled = u128::from(cached) * u128::from(estimated) / u128::from(prompt.max(1));
         let scaled = u32::try_from(scaled).unwrap_or(u32::MAX);
         let at = (replica.index(), replica.id());

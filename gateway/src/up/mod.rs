@@ -3,6 +3,7 @@
 mod banner;
 mod child;
 mod output;
+mod sample;
 mod supervise;
 #[cfg(test)]
 mod tests;
@@ -33,19 +34,18 @@ pub struct UpError(String);
 /// Something is missing, a port is taken, or a replica died at its start: with its last words.
 pub async fn run(options: Up, shutdown: impl Future<Output = ()>) -> Result<(), UpError> {
     let binary = find_binary(options.replica_bin.clone())?;
-    if !options.model.exists() {
+    if !options.is_builtin() && !options.model.exists() {
         let model = options.model.display();
-        return Err(UpError(format!("--model {model}: no such file or folder")));
+        return Err(UpError(format!(
+            "--model {model}: no such file or folder; `builtin` is the model inside the replica"
+        )));
     }
     let mut replicas = Vec::new();
     let mut plans = Vec::new();
     for index in 0..options.replicas {
         let name = format!("replica-{index}");
         let address = free_address().await?;
-        replicas.push(ReplicaConfig {
-            name: name.clone(),
-            authority: authority(address)?,
-        });
+        replicas.push(ReplicaConfig::new(name.clone(), authority(address)?));
         plans.push(Plan {
             name,
             binary: binary.clone(),

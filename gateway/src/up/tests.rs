@@ -22,10 +22,7 @@ async fn a_replica_that_dies_after_it_was_ready_is_started_again() {
     );
     std::fs::write(&binary, text).unwrap();
     std::fs::set_permissions(&binary, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let config = ReplicaConfig {
-        name: "r".into(),
-        authority: "127.0.0.1:1".parse().unwrap(),
-    };
+    let config = ReplicaConfig::new("r".into(), "127.0.0.1:1".parse().unwrap());
     let fleet = Fleet::new(&[config], &Metrics::new(), &Beliefs::new(1).into());
     let replica = fleet.replicas()[0].clone();
     replica.on_probe_ok(Told {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::cache_size::cache_tokens;
+use super::cache_size::{CacheSize, cache_size};
 use super::client::{Client, ProbeError};
 use crate::serve::drain::Tasks;
 use crate::state::Known;
@@ -20,6 +20,8 @@ const PROBE_EVERY_UNREADY: Duration = Duration::from_millis(200);
 const PROBE_LIMIT: Duration = Duration::from_secs(2);
 /// Model lists change seldom: asked for on the first good probe, after a restart, and every so many probes.
 const PROBES_PER_MODEL_LIST: u32 = 30;
+/// Probes between two looks for the size of a cache that could not be read: 1 at first, twice as many each time, at most so many.
+const PROBES_PER_LOOK_MAX: u32 = 64;
 
 /// Starts one probing task per replica.
 pub fn start(tasks: &Tasks, known: &Arc<Known>, client: &Arc<Client>) {
@@ -52,9 +54,15 @@ async fn probe_forever(known: &Known, client: &Client, replica: &Replica) {
         if replica.instance() != before {
             until_models = 0;
         }
-        if room == Room::Untold {
-            room = ask_room(client, replica).await;
-        }
+        room = match room {
+            Room::Due { tries } => ask_room(client, replica, tries).await,
+            Room::Later { probes: 1, tries } => Room::Due { tries },
+            Room::Later { probes, tries } => Room::Later {
+                probes: probes - 1,
+                tries,
+            },
+            told => told,
+        };
         if until_models == 0 {
             until_models = PROBES_PER_MODEL_LIST;
             if let Err(why) = ask_models(&known.fleet, client, replica).await {
@@ -76,8 +84,10 @@ async fn probe_forever(known: &Known, client: &Client, replica: &Replica) {
 enum Room {
     /// Its health was not seen since it started.
     Unasked,
-    /// Its health says nothing of it.
-    Untold,
+    /// Its health says nothing of it, and it is to be asked otherwise, which has failed so many times.
+    Due { tries: u32 },
+    /// It is to be asked again after so many probes, at least one.
+    Later { probes: u32, tries: u32 },
     /// It was asked, and told so many tokens or nothing; it is not asked again before it starts anew.
     Asked(Option<u64>),
 }
@@ -89,7 +99,7 @@ async fn probe(known: &Known, client: &Client, replica: &Replica, room: &mut Roo
             let health = ReplicaHealth::read(&body);
             let another = health.instance != replica.instance();
             if health.cache_tokens().is_none() && (another || *room == Room::Unasked) {
-                *room = Room::Untold;
+                *room = Room::Due { tries: 0 };
             }
             let measured = match *room {
                 Room::Asked(tokens) => tokens,
@@ -108,25 +118,45 @@ async fn probe(known: &Known, client: &Client, replica: &Replica, room: &mut Roo
     }
 }
 
-/// Looks for the size of the cache in the replica's metrics. The next probe passes it on.
-async fn ask_room(client: &Client, replica: &Replica) -> Room {
-    let tokens = match client.probe(replica, "/metrics", PROBE_LIMIT).await {
-        Ok((status, body)) if status.is_success() => cache_tokens(&String::from_utf8_lossy(&body)),
-        _ => None,
+/// Looks for the size of the cache in the replica's metrics. The next probe passes it on. A look that fails is made again later; until
+/// then the policy's size stands in.
+async fn ask_room(client: &Client, replica: &Replica, tries: u32) -> Room {
+    let answer = client.probe(replica, "/metrics", PROBE_LIMIT).await;
+    let size = match &answer {
+        Ok((status, body)) if status.is_success() => cache_size(&String::from_utf8_lossy(body)),
+        // It has no such page.
+        Ok((status, _)) if status.is_client_error() => CacheSize::Nothing,
+        _ => CacheSize::NotYet,
     };
     let name = &**replica.name();
-    match tokens {
-        Some(tokens) => tracing::info!(
-            replica = name,
-            tokens,
-            "the replica's metrics tell the size of its prefix cache"
-        ),
-        None => tracing::info!(
-            replica = name,
-            "the replica does not tell the size of its prefix cache: the policy's `prefix.cache_tokens` stands in"
-        ),
+    match size {
+        CacheSize::Tokens(tokens) => {
+            tracing::info!(
+                replica = name,
+                tokens,
+                "the replica's metrics tell the size of its prefix cache"
+            );
+            Room::Asked(Some(tokens))
+        }
+        CacheSize::Nothing => {
+            tracing::info!(
+                replica = name,
+                "the replica does not tell the size of its prefix cache: the policy's `prefix.cache_tokens` stands in"
+            );
+            Room::Asked(None)
+        }
+        CacheSize::NotYet => {
+            if tries == 0 {
+                tracing::info!(
+                    replica = name,
+                    "the size of the replica's prefix cache cannot be read yet: the policy's `prefix.cache_tokens` stands in until it can"
+                );
+            }
+            let probes = PROBES_PER_LOOK_MAX.min(1_u32.checked_shl(tries).unwrap_or(u32::MAX));
+            let tries = tries.saturating_add(1);
+            Room::Later { probes, tries }
+        }
     }
-    Room::Asked(tokens)
 }
 
 async fn ask_models(fleet: &Fleet, client: &Client, replica: &Replica) -> Result<(), String> {

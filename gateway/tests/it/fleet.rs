@@ -64,9 +64,9 @@ impl Answer {
 
 pub(crate) fn config(replicas: &[Scripted]) -> Config {
     let any = "127.0.0.1:0".parse().unwrap();
-    let replica = |replica: &Scripted| ReplicaConfig {
-        name: replica.name.to_owned(),
-        authority: format!("{}:1", replica.name).parse().unwrap(),
+    let replica = |replica: &Scripted| {
+        let authority = format!("{}:1", replica.name).parse().unwrap();
+        ReplicaConfig::new(replica.name.to_owned(), authority)
     };
     Config::new(any, any, replicas.iter().map(replica).collect())
 }

@@ -17,7 +17,13 @@ mod limits;
 #[cfg(test)]
 mod listener;
 #[cfg(test)]
+mod policy_limits;
+#[cfg(test)]
+mod prompts;
+#[cfg(test)]
 mod properties;
+#[cfg(test)]
+mod reasoning;
 #[cfg(test)]
 mod reload;
 #[cfg(test)]

@@ -146,7 +146,7 @@ async fn a_new_policy_tells_how_many_pins_it_forgets() {
                     .ask(&[("x-session-id", &format!("s{n}"))], &chat(&["x"]))
                     .await;
             }
-            assert_eq!(fleet.known.limit_memory(&policy), forgotten);
+            assert_eq!(fleet.known.fit(&policy), forgotten);
             let state: serde_json::Value =
                 serde_json::from_slice(&fleet.known.describe(false)).unwrap();
             assert_eq!(state["policy"]["pins_forgotten"], forgotten);

@@ -55,6 +55,8 @@ pub(crate) struct Scripted {
     /// What it answers to `GET /metrics`; nothing is a 404.
     pub(crate) metrics: &'static str,
     pub(crate) metrics_asked: Arc<AtomicUsize>,
+    /// So many first looks at its metrics are answered with 503.
+    pub(crate) metrics_fail: usize,
     reachable: watch::Sender<Reach>,
 }
 
@@ -85,6 +87,7 @@ impl Scripted {
             log: Arc::default(),
             metrics: "",
             metrics_asked: Arc::default(),
+            metrics_fail: 0,
             reachable: watch::Sender::new(Reach::Open),
         }
     }
@@ -120,9 +123,13 @@ impl Scripted {
             let steps = if got.head.starts_with("GET /health") {
                 json(200, r#"{"status":"ok","instance":"one"}"#)
             } else if got.head.starts_with("GET /metrics") {
-                self.metrics_asked.fetch_add(1, Ordering::Relaxed);
-                let found = !self.metrics.is_empty();
-                json(if found { 200 } else { 404 }, self.metrics)
+                let asked = self.metrics_asked.fetch_add(1, Ordering::Relaxed);
+                let status = match self.metrics {
+                    _ if asked < self.metrics_fail => 503,
+                    "" => 404,
+                    _ => 200,
+                };
+                json(status, self.metrics)
             } else if got.head.starts_with("GET /v1/models") {
                 json(
                     200,

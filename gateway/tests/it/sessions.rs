@@ -186,3 +186,22 @@ async fn probes_make_replicas_ready_and_learn_their_models() {
     assert_eq!(state["replicas"][1]["instance"], "one");
     assert_eq!(state["policy"]["file"], "built in");
 }
+
+#[tokio::test(start_paused = true)]
+async fn rc_070_one_session_s_name_that_begins_with_another_s_is_another_session() {
+    let fleet = Fleet::new(vec![Scripted::well("a"), Scripted::well("b")]);
+    let ask = async |name: &str| {
+        let answer = fleet.ask(&[("x-session-id", name)], &chat(&[name])).await;
+        (answer.replica().to_owned(), answer.reason().to_owned())
+    };
+    // Each is bound while the other replica is away.
+    for (name, away) in [("team-1", 1), ("team-12", 0)] {
+        let other = &fleet.known.fleet.replicas()[away];
+        other.on_unreachable("test");
+        ask(name).await;
+        other.on_probe_ok(told("first"));
+    }
+    let held = "pin_held".to_owned();
+    assert_eq!(ask("team-12").await, ("b".to_owned(), held.clone()));
+    assert_eq!(ask("team-1").await, ("a".to_owned(), held));
+}

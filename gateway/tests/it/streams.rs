@@ -139,7 +139,9 @@ async fn usage_is_asked_for_and_its_chunk_withheld_unless_the_client_wants_it() 
     assert_eq!(answer.body, sse(&[A, STOP, "[DONE]"]));
     for (series, value) in [("prompt", 27.0), ("cached", 12.0), ("completion", 6.0)] {
         assert_eq!(
-            fleet.metric(&format!("gateway_{series}_tokens_total{{replica=\"a\"}}")),
+            fleet.metric(&format!(
+                "gateway_{series}_tokens_total{{lane=\"\",replica=\"a\"}}"
+            )),
             value
         );
     }
@@ -155,7 +157,7 @@ async fn a_whole_answer_passes_with_its_usage_counted() {
     assert_eq!(answer.header("content-length"), body.len().to_string());
     assert_eq!(fleet.replicas[0].last().body, request);
     assert_eq!(
-        fleet.metric("gateway_cached_tokens_total{replica=\"a\"}"),
+        fleet.metric("gateway_cached_tokens_total{lane=\"\",replica=\"a\"}"),
         4.0
     );
     assert_eq!(fleet.outcome("a", "ok"), 1.0);

@@ -22,6 +22,7 @@ fn options(folder: &Path, replica_bin: Option<PathBuf>) -> Up {
         listen: any,
         admin_listen: any,
         policy: None,
+        no_sample: true,
         replica_bin,
         restart_seconds: 1,
         replica_args: vec!["--more".into()],

@@ -2,7 +2,14 @@
 //!
 //! Only real fields count: text such as `"usage"` or `[DONE]` inside a content is passed over as the string that it is.
 
+mod places;
+
 use std::ops::Range;
+
+pub use places::Places;
+pub(crate) use places::{ChoicePlaces, Member};
+
+use places::ObjectPlace;
 
 use crate::json::ScanError;
 use crate::json::cursor::Cursor;
@@ -95,20 +102,33 @@ pub struct UsageScan {
 /// # Errors
 /// The first byte that is not JSON. A field of an unexpected type is no error: it counts as missing.
 pub fn scan(data: &[u8]) -> Result<ChunkScan, ScanError> {
+    scan_placed(data, &mut Places::default())
+}
+
+/// [`scan`], with the places of what may be changed.
+///
+/// # Errors
+/// As [`scan`].
+pub fn scan_placed(data: &[u8], places: &mut Places) -> Result<ChunkScan, ScanError> {
+    places.clear();
     let mut seen = ChunkScan::default();
     let mut cursor = Cursor::new(data);
     let mut names_itself_error = false;
     cursor.object(|c, key| {
         match &*key.name() {
             b"choices" if c.peek() == Some(b'[') => {
-                let mut count = 0u32;
+                let (mut count, start) = (0u32, c.at());
                 c.array(|c| {
                     count = count.saturating_add(1);
-                    fields(c, |c, key| choice(c, key, &mut seen))
+                    let mut place = ChoicePlaces::default();
+                    fields(c, |c, key| choice(c, key, &mut seen, &mut place))?;
+                    places.each.push(place);
+                    Ok(())
                 })?;
                 seen.choices = Some(count);
+                places.choices = Some(start..c.at());
             }
-            b"usage" if c.peek() == Some(b'{') => seen.usage = Some(usage(c)?),
+            b"usage" if c.peek() == Some(b'{') => seen.usage = Some(usage(c, places)?),
             b"error" if c.peek() != Some(b'n') => seen.error = Some(c.value()?),
             b"object" if c.peek() == Some(b'"') => {
                 names_itself_error = &*c.string()?.name() == b"error";
@@ -136,27 +156,39 @@ fn fields<'a>(
     }
 }
 
-fn choice(c: &mut Cursor<'_>, key: RawText<'_>, seen: &mut ChunkScan) -> Result<(), ScanError> {
+fn choice(
+    c: &mut Cursor<'_>,
+    key: RawText<'_>,
+    seen: &mut ChunkScan,
+    place: &mut ChoicePlaces,
+) -> Result<(), ScanError> {
     match &*key.name() {
-        b"delta" | b"message" => fields(c, |c, key| {
-            match &*key.name() {
-                b"content" => seen.content |= is_filled(c)?,
-                b"reasoning_content" | b"reasoning" => seen.reasoning |= is_filled(c)?,
-                b"tool_calls" | b"function_call" => seen.tool_calls |= is_filled(c)?,
-                _ => c.skip_value()?,
-            }
+        b"delta" | b"message" => {
+            c.peek();
+            let (start, mut has_fields) = (c.at(), false);
+            let is_object = c.peek() == Some(b'{');
+            fields(c, |c, key| {
+                has_fields = true;
+                message(c, key, seen, place)
+            })?;
+            place.message = is_object.then(|| ObjectPlace {
+                span: start..c.at(),
+                has_fields,
+            });
             Ok(())
-        }),
+        }
         // The older `/v1/completions` has its text here.
         b"text" => {
             seen.content |= is_filled(c)?;
             Ok(())
         }
         b"index" => {
-            seen.index = whole_number(c)?;
+            place.index = whole_number(c)?;
+            seen.index = place.index;
             Ok(())
         }
         b"finish_reason" if c.peek() == Some(b'"') => {
+            let start = c.at();
             seen.finish_reason = Some(match &*c.string()?.name() {
                 b"stop" => FinishReason::Stop,
                 b"length" => FinishReason::Length,
@@ -165,10 +197,70 @@ fn choice(c: &mut Cursor<'_>, key: RawText<'_>, seen: &mut ChunkScan) -> Result<
                 _ => FinishReason::Other,
             });
             seen.finished = seen.finished.saturating_add(1);
+            place.finish_reason = Some(start..c.at());
+            Ok(())
+        }
+        b"logprobs" | b"token_ids" if c.peek() != Some(b'n') => {
+            place.spelled.push(c.value()?);
             Ok(())
         }
         _ => c.skip_value(),
     }
+}
+
+/// A field of a choice's `delta` or `message`.
+fn message(
+    c: &mut Cursor<'_>,
+    key: RawText<'_>,
+    seen: &mut ChunkScan,
+    place: &mut ChoicePlaces,
+) -> Result<(), ScanError> {
+    match &*key.name() {
+        b"content" => {
+            let (member, filled) = member(c, key)?;
+            seen.content |= filled;
+            place.content = Some(member);
+        }
+        b"reasoning_content" => {
+            let (member, filled) = member(c, key)?;
+            seen.reasoning |= filled;
+            place.reasoning_content = Some(member);
+        }
+        b"reasoning" => {
+            let (member, filled) = member(c, key)?;
+            seen.reasoning |= filled;
+            place.reasoning = Some(member);
+        }
+        b"tool_calls" | b"function_call" => {
+            let (member, filled) = member(c, key)?;
+            seen.tool_calls |= filled;
+            if filled {
+                place.tool_calls = Some(member.value);
+            }
+        }
+        b"thinking" | b"thinking_blocks" | b"reasoning_details" if c.peek() != Some(b'n') => {
+            place.traces.push(c.value()?);
+        }
+        _ => {
+            place.rest |= c.peek() != Some(b'n');
+            c.skip_value()?;
+        }
+    }
+    Ok(())
+}
+
+/// A member whose key has been passed, and whether its value is a string, array or object with something in it.
+fn member(c: &mut Cursor<'_>, key: RawText<'_>) -> Result<(Member, bool), ScanError> {
+    let string = c.peek() == Some(b'"');
+    let start = c.at();
+    let filled = is_filled(c)?;
+    let member = Member {
+        start: key.offset - 1,
+        value: start..c.at(),
+        text: string && filled,
+        string,
+    };
+    Ok((member, filled))
 }
 
 /// Passes a value; whether it is a string, array or object with something in it.
@@ -186,35 +278,60 @@ fn is_filled(c: &mut Cursor<'_>) -> Result<bool, ScanError> {
     }
 }
 
-fn usage(c: &mut Cursor<'_>) -> Result<UsageScan, ScanError> {
+fn usage(c: &mut Cursor<'_>, places: &mut Places) -> Result<UsageScan, ScanError> {
     let mut seen = UsageScan::default();
     let mut total = None;
+    let (start, mut has_fields) = (c.at(), false);
     c.object(|c, key| {
+        has_fields = true;
         match &*key.name() {
             b"prompt_tokens" => seen.prompt_tokens = whole_number(c)?.unwrap_or(0),
             b"completion_tokens" => seen.completion_tokens = whole_number(c)?.unwrap_or(0),
             b"total_tokens" => total = whole_number(c)?,
-            b"prompt_tokens_details" => detail(c, b"cached_tokens", &mut seen.cached_tokens)?,
-            b"completion_tokens_details" => {
-                detail(c, b"reasoning_tokens", &mut seen.reasoning_tokens)?;
-            }
+            b"prompt_tokens_details" => fields(c, |c, key| {
+                if &*key.name() == b"cached_tokens" {
+                    seen.cached_tokens = whole_number(c)?;
+                    return Ok(());
+                }
+                c.skip_value()
+            })?,
+            b"completion_tokens_details" => seen.reasoning_tokens = details(c, places)?,
             _ => c.skip_value()?,
         }
         Ok(())
     })?;
+    places.usage = Some(ObjectPlace {
+        span: start..c.at(),
+        has_fields,
+    });
     let sum = seen.prompt_tokens.saturating_add(seen.completion_tokens);
     seen.total_tokens = total.unwrap_or(sum);
     Ok(seen)
 }
 
-fn detail(c: &mut Cursor<'_>, name: &[u8], count: &mut Option<u64>) -> Result<(), ScanError> {
-    fields(c, |c, key| {
-        if &*key.name() == name {
-            *count = whole_number(c)?;
-            return Ok(());
+/// `completion_tokens_details`: its `reasoning_tokens`.
+fn details(c: &mut Cursor<'_>, places: &mut Places) -> Result<Option<u64>, ScanError> {
+    if c.peek() != Some(b'{') {
+        places.no_details = Some(c.value()?);
+        return Ok(None);
+    }
+    let (start, mut has_fields, mut tokens) = (c.at(), false, None);
+    c.object(|c, key| {
+        has_fields = true;
+        if &*key.name() != b"reasoning_tokens" {
+            return c.skip_value();
         }
-        c.skip_value()
-    })
+        c.peek();
+        let start = c.at();
+        tokens = whole_number(c)?;
+        places.reasoning_tokens = Some(start..c.at());
+        Ok(())
+    })?;
+    places.details = Some(ObjectPlace {
+        span: start..c.at(),
+        has_fields,
+    });
+    Ok(tokens)
 }
 
 #[cfg(test)]

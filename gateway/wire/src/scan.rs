@@ -5,6 +5,8 @@
 //! A top-level field that decides something (`model`, `messages`, `stream`, …, and every wanted path) may stand
 //! only once: JSON readers disagree about which of two counts, so the gateway would sooner refuse than guess.
 
+mod thinking;
+
 use std::ops::Range;
 
 use crate::json::cursor::Cursor;
@@ -12,6 +14,8 @@ use crate::json::text::RawText;
 use crate::json::{JsonPath, ScanError, ScanProblem};
 use crate::limits::{MESSAGES_MAX, WANTED_PATHS_MAX};
 use crate::role::Role;
+pub(crate) use thinking::Slot;
+pub use thinking::{BudgetScan, ThinkingScan};
 
 /// What one chat request says, as far as routing needs it. All spans are byte ranges in the scanned body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,6 +38,8 @@ pub struct ChatScan {
     pub n: Option<u64>,
     /// For each wanted path, in the same order: the string that lies there. A value of another kind counts as missing.
     pub strings: Vec<Option<String>>,
+    /// What it says about thinking.
+    pub thinking: ThinkingScan,
     /// Offset of the brace that closes the request: a new field goes in front of it.
     pub close: usize,
     /// Whether the request has any field, so that a new one needs a comma in front.
@@ -47,6 +53,8 @@ pub struct MessageScan {
     pub role: Role,
     /// The element, braces included.
     pub span: Range<usize>,
+    /// Whether it brings reasoning along, under either of its two names.
+    pub reasons: bool,
 }
 
 /// The field `stream_options`.
@@ -133,8 +141,26 @@ impl Reader<'_> {
                 }
                 Ok(())
             }
-            None if paths != 0 => self.pick(c, paths, 1),
-            None => c.skip_value(),
+            None => {
+                let thinking = thinking::FIELDS;
+                let Some(index) = thinking.iter().position(|field| field.as_bytes() == &*name)
+                else {
+                    return match paths {
+                        0 => c.skip_value(),
+                        _ => self.pick(c, paths, 1),
+                    };
+                };
+                let (bit, field) = (FIELDS.len() + index, thinking[index]);
+                if self.seen & (1 << bit) != 0 {
+                    return Err(ScanError::new(key.offset, ScanProblem::Duplicate).in_field(field));
+                }
+                self.seen |= 1 << bit;
+                self.scan.thinking.field(c, field, key.offset - 1)?;
+                if paths != 0 {
+                    self.pick(&mut c.again(start), paths, 1)?;
+                }
+                Ok(())
+            }
         }
     }
 
@@ -180,8 +206,9 @@ impl Reader<'_> {
                 return Err(ScanError::new(c.at(), ScanProblem::TooMany(MESSAGES_MAX)));
             }
             let start = c.at();
-            let mut role = Role::Other;
+            let (mut role, mut reasons) = (Role::Other, false);
             c.object(|c, key| {
+                reasons |= matches!(key.raw, b"reasoning_content" | b"reasoning");
                 if &*key.name() == b"role" && c.peek() == Some(b'"') {
                     role = Role::from_wire(&c.string()?.name());
                     return Ok(());
@@ -191,6 +218,7 @@ impl Reader<'_> {
             messages.push(MessageScan {
                 role,
                 span: start..c.at(),
+                reasons,
             });
             Ok(())
         })

@@ -1,6 +1,6 @@
 //! What a whole stream amounted to, gathered event by event.
 
-use crate::chunk::{self, ChunkScan, FinishReason, UsageScan};
+use crate::chunk::{self, ChunkScan, FinishReason, Places, UsageScan};
 use crate::json::ScanError;
 use crate::sse::DONE_DATA;
 
@@ -23,11 +23,23 @@ impl StreamTally {
     /// # Errors
     /// Data that is not a JSON object; the tally stays as it was.
     pub fn absorb(&mut self, data: &[u8]) -> Result<Option<ChunkScan>, ScanError> {
+        self.absorb_placed(data, &mut Places::default())
+    }
+
+    /// [`StreamTally::absorb`], with the places of what may be changed in the event.
+    ///
+    /// # Errors
+    /// As [`StreamTally::absorb`].
+    pub fn absorb_placed(
+        &mut self,
+        data: &[u8],
+        places: &mut Places,
+    ) -> Result<Option<ChunkScan>, ScanError> {
         if data == DONE_DATA {
             self.done = true;
             return Ok(None);
         }
-        let seen = chunk::scan(data)?;
+        let seen = chunk::scan_placed(data, places)?;
         self.usage = seen.usage.or(self.usage);
         self.finish_reason = seen.finish_reason.or(self.finish_reason);
         self.error |= seen.error.is_some();

@@ -3,9 +3,15 @@
 use std::collections::HashMap;
 
 use super::*;
-use crate::prefix::{Chain, Message, chain};
+use crate::prefix::{Chain, Message, Scope, chain};
 
 const BYTES_PER_TOKEN: f64 = 4.0;
+const SCOPE: Scope<'static> = Scope {
+    tenant: "",
+    model: "m",
+    salt: None,
+    effort: None,
+};
 /// Arrivals a second; each answer takes a second.
 const RATE: f64 = 20.0;
 
@@ -28,7 +34,7 @@ fn turn(session: u32, turns: u32) -> Chain {
         bytes: bytes.as_bytes(),
         is_user: *is_user,
     });
-    chain("", "m", None, b"", messages, 2_048)
+    chain(&SCOPE, b"", messages, 2_048)
 }
 
 /// What the gateway's shell keeps, in small.
@@ -160,7 +166,7 @@ fn concurrent_sessions_stay_and_are_even_on_replicas_that_never_queue() {
                     bytes: text.as_bytes(),
                     is_user: text.starts_with('u'),
                 });
-                let chain = chain("", "m", None, b"", messages, 2_048);
+                let chain = chain(&SCOPE, b"", messages, 2_048);
                 text.push("a".into());
                 let now_s = start_s + session as f64 * 0.0005;
                 let number = shell.sent;

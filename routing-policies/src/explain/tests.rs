@@ -1,5 +1,5 @@
 use super::*;
-use crate::prefix::{Message, chain};
+use crate::prefix::{Message, Scope, chain};
 use crate::session::identify;
 
 const NAMES: [&str; 3] = ["replica-0", "replica-1", "replica-2"];
@@ -13,7 +13,11 @@ fn turn(name: &str, messages: &[&str]) -> Turn {
         bytes: text.as_bytes(),
         is_user: true,
     });
-    let chain = chain("", "m", None, b"", said, 2_048);
+    let scope = Scope {
+        model: "m",
+        ..Scope::default()
+    };
+    let chain = chain(&scope, b"", said, 2_048);
     let block = |key: &PrefixKey| Block {
         key: key.get(),
         tokens: 100,

@@ -24,6 +24,9 @@ const FIELDS: [(&str, Type); 8] = [
     ("header", Type::Headers),
 ];
 
+/// The name beside `request`: how much thinking the turn is worth.
+const DIFFICULTY: &str = "difficulty";
+
 /// Functions that a condition may call.
 const FUNCTIONS: [&str; 4] = ["startsWith", "endsWith", "contains", "size"];
 
@@ -59,6 +62,7 @@ impl Fault {
 enum Type {
     Bool,
     Int,
+    Decimal,
     Text,
     List(Element),
     Headers,
@@ -79,6 +83,7 @@ impl Type {
         match self {
             Self::Bool => "true or false",
             Self::Int => "a whole number",
+            Self::Decimal => "a number with a point",
             Self::Text => "a text",
             Self::List(_) => "a list",
             Self::Headers => "all headers",
@@ -91,24 +96,33 @@ impl Type {
             Self::Bool => Some(Element::Bool),
             Self::Int => Some(Element::Int),
             Self::Text => Some(Element::Text),
-            Self::List(_) | Self::Headers | Self::Request => None,
+            Self::Decimal | Self::List(_) | Self::Headers | Self::Request => None,
         }
     }
 }
 
-/// The headers that the program mentions, where it is sound.
-pub(super) fn check(program: &Program) -> Result<BTreeSet<String>, Vec<Fault>> {
+/// What a sound condition needs of a request.
+#[derive(Debug, Default)]
+pub(super) struct Needs {
+    /// The headers that it mentions.
+    pub(super) headers: BTreeSet<String>,
+    /// Whether it asks how difficult the turn is.
+    pub(super) difficulty: bool,
+}
+
+/// What the program needs, where it is sound.
+pub(super) fn check(program: &Program) -> Result<Needs, Vec<Fault>> {
     let mut checker = Checker {
         places: program.source_info(),
         faults: Vec::new(),
-        headers: BTreeSet::new(),
+        needs: Needs::default(),
     };
     let whole = program.expression();
     if let Some(found) = checker.kind(whole, 0) {
         checker.expect(whole, found, Type::Bool, "the condition");
     }
     if checker.faults.is_empty() {
-        Ok(checker.headers)
+        Ok(checker.needs)
     } else {
         Err(checker.faults)
     }
@@ -117,7 +131,7 @@ pub(super) fn check(program: &Program) -> Result<BTreeSet<String>, Vec<Fault>> {
 struct Checker<'p> {
     places: &'p SourceInfo,
     faults: Vec<Fault>,
-    headers: BTreeSet<String>,
+    needs: Needs,
 }
 
 impl Checker<'_> {
@@ -143,8 +157,13 @@ impl Checker<'_> {
             Expr::Literal(LiteralValue::Boolean(_)) => return Some(Type::Bool),
             Expr::Literal(LiteralValue::Int(_)) => return Some(Type::Int),
             Expr::Literal(LiteralValue::String(_)) => return Some(Type::Text),
+            Expr::Literal(LiteralValue::Double(_)) => return Some(Type::Decimal),
             Expr::Literal(_) => "has a value of a kind that no request has; expected `true`, `false`, a whole number or a text in quotes".to_owned(),
             Expr::Ident(name) if name == "request" => return Some(Type::Request),
+            Expr::Ident(name) if name == DIFFICULTY => {
+                self.needs.difficulty = true;
+                return Some(Type::Decimal);
+            }
             Expr::Ident(name) => unknown_name(name),
             Expr::Select(select) if !select.test => {
                 let found = self.kind(&select.operand, depth + 1)?;
@@ -214,7 +233,9 @@ impl Checker<'_> {
                 (Type::Int, Type::Int)
             }
             op::LESS | op::LESS_EQUALS | op::GREATER | op::GREATER_EQUALS => {
-                (Type::Int, Type::Bool)
+                let decimal = arguments.iter().any(|(_, kind)| *kind == Type::Decimal);
+                let each = if decimal { Type::Decimal } else { Type::Int };
+                (each, Type::Bool)
             }
             _ => return self.other(expr, call, &arguments),
         };
@@ -292,7 +313,7 @@ impl Checker<'_> {
             self.fault(expr, message.to_owned());
             return None;
         }
-        self.headers.insert(name.to_owned());
+        self.needs.headers.insert(name.to_owned());
         Some(Type::Text)
     }
 
@@ -334,9 +355,12 @@ fn unknown_name(name: &str) -> String {
         _ if nearest(name, &["request"]).is_some() => {
             format!("has an unknown name `{name}`; did you mean `request`?")
         }
+        _ if nearest(name, &[DIFFICULTY]).is_some() => {
+            format!("has an unknown name `{name}`; did you mean `{DIFFICULTY}`?")
+        }
         Some(near) => format!("has an unknown name `{name}`; did you mean `request.{near}`?"),
         None => format!(
-            "has an unknown name `{name}`; expected one of `request.{}`",
+            "has an unknown name `{name}`; expected `{DIFFICULTY}` or one of `request.{}`",
             names.join("`, `request.")
         ),
     }

@@ -7,7 +7,7 @@ use cel::objects::{Key, Value};
 use cel::{Context, Env, Program};
 
 use super::Facts;
-use super::check::{Fault, check};
+use super::check::{Fault, Needs, check};
 
 /// Longest condition, in bytes.
 pub const CONDITION_BYTES_MAX: usize = 1_024;
@@ -20,7 +20,7 @@ static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()
 pub struct Condition {
     source: Arc<str>,
     program: Arc<Program>,
-    headers: Arc<BTreeSet<String>>,
+    needs: Arc<Needs>,
 }
 
 impl std::fmt::Debug for Condition {
@@ -54,11 +54,11 @@ impl Condition {
                 .map(|error| Fault::of(error, source))
                 .collect::<Vec<_>>()
         })?;
-        let headers = check(&program)?;
+        let needs = check(&program)?;
         Ok(Self {
             source: source.into(),
             program: Arc::new(program),
-            headers: Arc::new(headers),
+            needs: Arc::new(needs),
         })
     }
 
@@ -66,6 +66,11 @@ impl Condition {
     #[must_use]
     pub fn source(&self) -> &str {
         &self.source
+    }
+
+    /// Whether it asks how difficult the turn is.
+    pub(super) fn asks_difficulty(&self) -> bool {
+        self.needs.difficulty
     }
 
     /// Whether it holds; `None` where it cannot be worked out (a division by zero, a number past 64 bits).
@@ -91,7 +96,9 @@ impl Request {
             let value = header(name).and_then(|value| std::str::from_utf8(value).ok());
             value.unwrap_or_default().to_owned()
         };
-        let names: BTreeSet<&String> = conditions.flat_map(|when| when.headers.iter()).collect();
+        let names: BTreeSet<&String> = conditions
+            .flat_map(|when| when.needs.headers.iter())
+            .collect();
         let headers: HashMap<Key, Value> = names
             .into_iter()
             .map(|name| (name.clone().into(), text(name).into()))
@@ -113,6 +120,11 @@ impl Request {
         let mut context = Context::with_env(ENVIRONMENT.clone());
         context.add_variable_from_value("request", Value::Map(fields.into()));
         Self(context)
+    }
+
+    /// Tells conditions how difficult the turn is.
+    pub(super) fn with_difficulty(&mut self, difficulty: f64) {
+        self.0.add_variable_from_value("difficulty", difficulty);
     }
 }
 

@@ -5,6 +5,8 @@ mod condition;
 
 pub use condition::{CONDITION_BYTES_MAX, Condition};
 
+use std::sync::Arc;
+
 use crate::key::ReplicaId;
 
 /// Most pools, most lanes and most rules of one policy.
@@ -24,17 +26,17 @@ pub struct Lanes {
 /// Replicas under one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pool {
-    /// Its name.
-    pub name: String,
-    /// Its replicas, by the names that the gateway's configuration gives them.
-    pub replicas: Vec<String>,
+    name: String,
+    replicas: Vec<String>,
+    /// Of the replicas, in order: each request looks up each replica.
+    ids: Vec<ReplicaId>,
 }
 
 /// A way that requests take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lane {
-    /// Its name.
-    pub name: String,
+    /// Its name; a request takes it along.
+    pub name: Arc<str>,
     /// The name of its pool; `None` is all replicas.
     pub pool: Option<String>,
 }
@@ -80,33 +82,77 @@ pub struct LaneChoice<'p> {
     pub rule: Option<&'p Rule>,
     /// The first rule that could not be worked out for this request, which counts as one that does not hold.
     pub failed: Option<&'p Rule>,
+    /// How much thinking the turn is worth; `None` where no rule asked.
+    pub difficulty: Option<f64>,
 }
 
 impl Pool {
+    /// The pool `name` of these replicas, by the names that the gateway's configuration gives them.
+    #[must_use]
+    pub fn new(name: String, replicas: Vec<String>) -> Self {
+        let mut ids: Vec<ReplicaId> = replicas.iter().map(|name| ReplicaId::of(name)).collect();
+        ids.sort_unstable();
+        Self {
+            name,
+            replicas,
+            ids,
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The names of its replicas, in the order of the file.
+    #[must_use]
+    pub fn replicas(&self) -> &[String] {
+        &self.replicas
+    }
+
     /// Whether the replica is one of its.
     #[must_use]
     pub fn has(&self, replica: ReplicaId) -> bool {
-        self.replicas
-            .iter()
-            .any(|name| ReplicaId::of(name) == replica)
+        self.ids.binary_search(&replica).is_ok()
     }
 }
 
 impl Lanes {
+    /// Whether any lane leads to the replica; without lanes, requests may go anywhere.
+    #[must_use]
+    pub fn lead_to(&self, replica: ReplicaId) -> bool {
+        let leads = |lane: &Lane| {
+            let pool = self.pool(lane);
+            pool.is_none_or(|pool| pool.has(replica))
+        };
+        self.lanes.is_empty() || self.lanes.iter().any(leads)
+    }
+
+    fn pool(&self, lane: &Lane) -> Option<&Pool> {
+        let name = lane.pool.as_ref()?;
+        self.pools.iter().find(|pool| pool.name == *name)
+    }
+
     /// The lane of a request; `None` where the policy has no lanes. `header` gives a header's value by its lower-case name, and is
-    /// asked only for those that rules mention.
+    /// asked only for those that rules mention; `difficulty` is asked, once at most, when it comes to a rule that mentions it.
     pub fn choose<'h>(
         &self,
         facts: &Facts<'_>,
         header: impl Fn(&str) -> Option<&'h [u8]>,
+        difficulty: impl Fn() -> f64,
     ) -> Option<LaneChoice<'_>> {
         let first = self.lanes.first()?;
         let mut failed = None;
         let mut chosen = None;
+        let mut judged = None;
         if !self.rules.is_empty() {
             let conditions = self.rules.iter().map(|rule| &rule.when);
-            let request = condition::Request::new(facts, conditions, header);
+            let mut request = condition::Request::new(facts, conditions, header);
             for rule in &self.rules {
+                if rule.when.asks_difficulty() && judged.is_none() {
+                    request.with_difficulty(*judged.insert(difficulty()));
+                }
                 match rule.when.holds(&request) {
                     Some(true) => {
                         chosen = Some(rule);
@@ -117,16 +163,14 @@ impl Lanes {
                 }
             }
         }
-        let named = |rule: &Rule| self.lanes.iter().find(|lane| lane.name == rule.lane);
+        let named = |rule: &Rule| self.lanes.iter().find(|lane| *lane.name == *rule.lane);
         let lane = chosen.and_then(named).unwrap_or(first);
         Some(LaneChoice {
             lane,
-            pool: self
-                .pools
-                .iter()
-                .find(|pool| Some(&pool.name) == lane.pool.as_ref()),
+            pool: self.pool(lane),
             rule: chosen,
             failed,
+            difficulty: judged,
         })
     }
 }

@@ -109,3 +109,24 @@ proptest! {
         prop_assert!(settled.predicted <= prompt);
     }
 }
+
+#[test]
+fn an_account_tells_lanes_apart_up_to_the_bound() {
+    let mut account = Account::default();
+    let off = |predicted| Settled {
+        prompt: 100,
+        predicted,
+        delivered: 50,
+        missed: [0; Miss::ALL.len()],
+    };
+    for lane in 0..=LANES_MAX {
+        account.add(Some(&lane.to_string().into()), &off(60));
+    }
+    account.add(None, &off(60));
+    account.add(Some(&"0".into()), &off(50));
+    assert!((account.error_of("1") - 0.1).abs() < 1e-9);
+    assert!(account.error_of("0") < 0.06);
+    let past = LANES_MAX.to_string();
+    assert!(account.error_of(&past).abs() < 1e-9);
+    assert!(account.error() > 0.08 && account.error() < 0.1);
+}

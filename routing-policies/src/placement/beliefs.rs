@@ -68,10 +68,32 @@ impl Beliefs {
         self.caches[slot].resize(capacity, |key, came| note(holders, slot, key, came));
     }
 
-    /// The replica in `slot` holds `blocks` now. Gives the number of this use.
-    pub(super) fn insert(&mut self, slot: usize, blocks: &[Block]) -> u64 {
+    /// The replica in `slot` holds `blocks` now. Tells `held` which of them it held before, with the number of their last use, and gives
+    /// the number of this use.
+    pub(super) fn insert(
+        &mut self,
+        slot: usize,
+        blocks: &[Block],
+        held: impl FnMut(usize, u64),
+    ) -> u64 {
         let holders = &mut self.holders;
-        self.caches[slot].insert(blocks, |key, came| note(holders, slot, key, came))
+        self.caches[slot].insert_telling(blocks, held, |key, came| note(holders, slot, key, came))
+    }
+
+    /// How many leading blocks of `blocks` the slot other than `slot` holds that holds most, where it is more than `here`, and else `here`.
+    /// One look-up where it is not: a session that returns has its end nowhere.
+    pub(super) fn most_beside(&self, slot: usize, blocks: &[Block], here: usize) -> usize {
+        let next = blocks.get(here);
+        let mut holders = next.and_then(|next| self.holders.get(&next.key).copied());
+        if let Some(holders) = &mut holders {
+            holders.set(slot, false);
+        }
+        if holders.is_none_or(|holders| holders.is_empty()) {
+            return here;
+        }
+        let held = self.held(blocks).into_iter().enumerate();
+        let others = held.filter(|(other, _)| *other != slot);
+        others.map(|(_, held)| held).max().unwrap_or(0).max(here)
     }
 
     /// The replica in `slot` was found to lack a block that was last used at `used`: an engine drops what was used longest ago
@@ -85,11 +107,6 @@ impl Beliefs {
     pub(super) fn take_back(&mut self, slot: usize, blocks: &[Block], used: u64) {
         let holders = &mut self.holders;
         self.caches[slot].take_back(blocks, used, |key, came| note(holders, slot, key, came));
-    }
-
-    /// The number of the last use of `key` in `slot`, where it is held.
-    pub(super) fn used(&self, slot: usize, key: u64) -> Option<u64> {
-        self.caches[slot].used(key)
     }
 
     /// Tokens believed to be held in `slot`, and tokens that it has room for.
@@ -141,7 +158,15 @@ mod tests {
             (0..3).for_each(|slot| beliefs.size(slot, 4));
             let mut plain = vec![Lru::new(4); 3];
             for (slot, keys, size) in steps {
-                beliefs.insert(slot, &prompt(&keys));
+                let mut had = Vec::new();
+                beliefs.insert(slot, &prompt(&keys), |place, _| had.push(place));
+                had.reverse();
+                // A block that stands twice is held from its first insertion on.
+                let new = |place: usize| keys[place + 1..].contains(&keys[place]);
+                let expect: Vec<usize> = (0..keys.len())
+                    .filter(|&place| new(place) || plain[slot].held_tokens(&prompt(&keys[place..=place])) > 0)
+                    .collect();
+                prop_assert_eq!(had, expect);
                 plain[slot].insert(&prompt(&keys), |_, _| ());
                 if size > 0 {
                     beliefs.size(slot, size);
@@ -150,7 +175,14 @@ mod tests {
                 let ask = prompt(&ask);
                 let held: Vec<u64> = beliefs.held(&ask).iter().map(|&n| n as u64).collect();
                 let expect: Vec<u64> = plain.iter().map(|cache| cache.held_tokens(&ask)).collect();
-                prop_assert_eq!(held, expect);
+                prop_assert_eq!(&held, &expect);
+                for slot in 0..3 {
+                    let beside = (0..3).filter(|other| *other != slot).map(|other| held[other]).max();
+                    for here in 0..=ask.len() {
+                        let most = beliefs.most_beside(slot, &ask, here) as u64;
+                        prop_assert_eq!(most, beside.unwrap_or(0).max(here as u64));
+                    }
+                }
             }
             (0..3).for_each(|slot| beliefs.size(slot, 0));
             prop_assert!(beliefs.holders.is_empty(), "nothing is left behind");

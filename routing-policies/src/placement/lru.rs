@@ -71,13 +71,6 @@ impl Lru {
         self.capacity
     }
 
-    /// The number of the last use of `key`, where it is held.
-    #[must_use]
-    pub fn used(&self, key: u64) -> Option<u64> {
-        let slot = self.place.get(&key)?;
-        Some(self.slots[*slot as usize].used)
-    }
-
     /// Tokens of the leading run of `blocks` that it holds. Looking is not using: the order stays.
     #[must_use]
     pub fn held_tokens(&self, blocks: &[Block]) -> u64 {
@@ -90,10 +83,22 @@ impl Lru {
 
     /// Uses `blocks`, deepest first, so that the root is the newest; then drops the oldest down to the capacity and tells
     /// `changed` the key of each block that came (`true`) or went (`false`). Gives the number of this use.
-    pub fn insert(&mut self, blocks: &[Block], mut changed: impl FnMut(u64, bool)) -> u64 {
+    pub fn insert(&mut self, blocks: &[Block], changed: impl FnMut(u64, bool)) -> u64 {
+        self.insert_telling(blocks, |_, _| (), changed)
+    }
+
+    /// [`Self::insert`], which also tells `held` the place of each block that it held before, with the number of its last use: one look-up
+    /// for both.
+    pub(super) fn insert_telling(
+        &mut self,
+        blocks: &[Block],
+        mut held: impl FnMut(usize, u64),
+        mut changed: impl FnMut(u64, bool),
+    ) -> u64 {
         self.uses += 1;
-        for &block in blocks.iter().rev() {
+        for (place, &block) in blocks.iter().enumerate().rev() {
             if let Some(&slot) = self.place.get(&block.key) {
+                held(place, self.slots[slot as usize].used);
                 self.slots[slot as usize].used = self.uses;
                 self.unlink(slot);
                 self.link(slot);

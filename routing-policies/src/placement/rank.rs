@@ -103,19 +103,33 @@ pub fn rank(
 
 /// Tokens to charge for, by the number of leading blocks that a replica holds: what it lacks, each block as far as it is not common.
 fn charged_tokens(settings: &Settings, state: &State, ask: &Ask<'_>) -> Vec<f64> {
+    // A conversation that has a block has all blocks before it: behind the first that nobody shares, nobody shares any.
+    let shares = ask
+        .blocks
+        .iter()
+        .map(|block| state.common.share(block.key))
+        .take_while(|share| *share > 0.0);
+    let weights: Vec<f64> = shares
+        .map(|share| weight(share / settings.common_share))
+        .collect();
     let in_blocks: u64 = ask.blocks.iter().map(|b| u64::from(b.tokens)).sum();
     let rest = u64::from(ask.prompt_tokens).saturating_sub(in_blocks);
     let mut charged = vec![rest as f64; ask.blocks.len() + 1];
     for (place, block) in ask.blocks.iter().enumerate().rev() {
-        let common = state.common.share(block.key) / settings.common_share;
-        let weight = if common < EVERYWHERE {
-            1.0 / (1.0 + common * common * common)
-        } else {
-            0.0
-        };
+        let weight = weights.get(place).copied().unwrap_or(1.0);
         charged[place] = charged[place + 1] + weight * f64::from(block.tokens);
     }
     charged
+}
+
+/// What lacking a block costs, as a part of what it would cost if it were nobody else's: `common` is its share of new conversations over
+/// the common share.
+fn weight(common: f64) -> f64 {
+    if common < EVERYWHERE {
+        1.0 / (1.0 + common * common * common)
+    } else {
+        0.0
+    }
 }
 
 #[cfg(test)]

@@ -150,23 +150,27 @@ impl State {
         let Some(&slot) = self.slots.get(&replica) else {
             return Believed::default();
         };
-        let held = self.beliefs.held(ask.blocks);
+        let mut uses = vec![None; ask.blocks.len()];
+        let used = self
+            .beliefs
+            .insert(slot, ask.blocks, |place, used| uses[place] = Some(used));
+        let held: Vec<u64> = uses.into_iter().map_while(|used| used).collect();
+        let here = held.len();
+        let most = self.beliefs.most_beside(slot, ask.blocks, here);
         let cached = ask.cached_tokens();
-        let here = held[slot];
-        let most = self.slots.values().map(|slot| held[*slot]).max();
-        let mut believed = Believed {
-            here_blocks: here,
-            here_tokens: cached[here],
-            most_tokens: cached[most.unwrap_or(here)],
-            ..Believed::default()
-        };
-        for (place, block) in ask.blocks[..here].iter().enumerate() {
-            let used = self.beliefs.used(slot, block.key).unwrap_or(0);
-            if believed.runs.last().is_none_or(|(_, last)| *last != used) {
-                believed.runs.push((place, used));
+        let mut runs: Vec<(usize, u64)> = Vec::new();
+        for (place, used) in held.into_iter().enumerate() {
+            if runs.last().is_none_or(|(_, last)| *last != used) {
+                runs.push((place, used));
             }
         }
-        believed.used = self.beliefs.insert(slot, ask.blocks);
+        let believed = Believed {
+            here_blocks: here,
+            here_tokens: cached[here],
+            most_tokens: cached[most],
+            runs,
+            used,
+        };
         let uncached = ask.prompt_tokens - cached[here];
         self.queues[slot].sent(request, uncached, now_s);
         self.requests = (self.requests + 1).min(MEAN_REQUESTS);

@@ -9,7 +9,13 @@ fn of(scope: (&str, &str, Option<&str>, &str), messages: &[&str]) -> Chain {
         bytes: m.as_bytes(),
         is_user: m.starts_with('u'),
     });
-    chain(tenant, model, salt, tools.as_bytes(), messages, BLOCK_BYTES)
+    let scope = Scope {
+        tenant,
+        model,
+        salt,
+        effort: None,
+    };
+    chain(&scope, tools.as_bytes(), messages, BLOCK_BYTES)
 }
 
 const BLOCK_BYTES: u32 = 8;
@@ -176,5 +182,25 @@ proptest! {
         for index in 0..a.len().min(b.len()) {
             prop_assert_eq!(keys_a.keys()[index] == keys_b.keys()[index], index < shared);
         }
+    }
+}
+
+#[test]
+fn an_effort_at_the_head_of_the_prompt_keeps_apart() {
+    let key = |effort| {
+        let scope = Scope {
+            model: "m",
+            effort,
+            ..Scope::default()
+        };
+        let said = Message {
+            bytes: b"u1",
+            is_user: true,
+        };
+        chain(&scope, b"", [said], BLOCK_BYTES).root()
+    };
+    let keys = [None, Some(""), Some("low"), Some("high")].map(key);
+    for (index, key) in keys.iter().enumerate() {
+        assert!(!keys[..index].contains(key), "effort {index} shares a key");
     }
 }

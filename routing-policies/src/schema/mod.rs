@@ -1,21 +1,23 @@
 //! The policy file, version 1: which keys there are, what each may say, and how a file becomes a [`Policy`].
 
 mod json;
+mod models;
 mod names;
 mod reader;
 mod spec;
+mod table_spec;
 mod tables;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::lanes::{Lane, Lanes, Pool, Rule};
+use crate::models::Models;
 use crate::placement::Settings;
-use crate::policy::{PlacementPolicy, Policy, PrefixPolicy, SessionPolicy};
+use crate::policy::{LimitsPolicy, PlacementPolicy, Policy, PrefixPolicy, SessionPolicy};
 use crate::problem::Problem;
 pub use json::json_schema;
 use reader::{Reader, Section};
-use spec::{PLACEMENT, PREFIX, SECTIONS, SESSION, THOUSAND, VERSION, quoted};
-use tables::TABLES;
+use spec::{LIMITS, PLACEMENT, PREFIX, SECTIONS, SESSION, THOUSAND, VERSION};
+use table_spec::{LANES, POOLS, RULES, TABLES, Table};
 
 /// The text of the policy that a gateway runs when it is given none. It says in full what [`Policy::default`] is.
 pub const DEFAULT_POLICY: &str = include_str!("../../policies/default.toml");
@@ -43,43 +45,38 @@ pub fn changes(old: &Policy, new: &Policy) -> Vec<Change> {
     let keys = SECTIONS
         .iter()
         .flat_map(|spec| spec.keys.iter().map(move |key| (spec.name, key)));
-    let tables = TABLES.map(|name| Change {
-        key: name.to_owned(),
-        old: table(name, &old.lanes),
-        new: table(name, &new.lanes),
-    });
+    let tables = [
+        table(&POOLS, old, new),
+        table(&LANES, old, new),
+        table(&RULES, old, new),
+    ];
     keys.map(|(section, key)| Change {
         key: format!("{section}.{}", key.name),
         old: (key.value)(old),
         new: (key.value)(new),
     })
     .chain(tables)
+    .chain(models::TABLES.map(|name| Change {
+        key: name.to_owned(),
+        old: models_table(name, &old.models),
+        new: models_table(name, &new.models),
+    }))
     .filter(|change| change.old != change.new)
     .collect()
 }
 
-/// What a policy has under `[[name]]`, as JSON.
-fn table(name: &str, lanes: &Lanes) -> String {
-    let pool = |pool: &Pool| {
-        let (name, replicas) = (quoted(&pool.name), spec::list(&pool.replicas));
-        format!("{{\"name\": {name}, \"replicas\": {replicas}}}")
-    };
-    let lane = |lane: &Lane| {
-        let pool = lane.pool.as_ref();
-        let pool = pool.map_or(String::new(), |pool| {
-            format!(", \"pool\": {}", quoted(pool))
-        });
-        format!("{{\"name\": {}{pool}}}", quoted(&lane.name))
-    };
-    let rule = |rule: &Rule| {
-        let (name, lane) = (quoted(&rule.name), quoted(&rule.lane));
-        let when = quoted(rule.when.source());
-        format!("{{\"name\": {name}, \"when\": {when}, \"lane\": {lane}}}")
-    };
+fn table<R>(table: &Table<R>, old: &Policy, new: &Policy) -> Change {
+    Change {
+        key: table.name.to_owned(),
+        old: table.value(old),
+        new: table.value(new),
+    }
+}
+
+fn models_table(name: &str, all: &Models) -> String {
     let all: Vec<String> = match name {
-        "pools" => lanes.pools.iter().map(pool).collect(),
-        "lanes" => lanes.lanes.iter().map(lane).collect(),
-        _ => lanes.rules.iter().map(rule).collect(),
+        "models" => all.rules.iter().map(models::rule_json).collect(),
+        _ => all.families.iter().map(|row| row.says.clone()).collect(),
     };
     format!("[{}]", all.join(", "))
 }
@@ -109,14 +106,18 @@ fn read(file_name: &str, text: &str, fleet: Option<&[&str]>) -> Result<Policy, V
         .into_iter()
         .chain(SECTIONS.map(|spec| spec.name))
         .chain(TABLES)
+        .chain(models::TABLES)
         .collect();
     reader.keys(&root, &known);
     reader.version(&root, VERSION);
+    let session = session(&mut reader, &root);
     let policy = Policy {
-        session: session(&mut reader, &root),
+        limits: limits(&mut reader, &root, &session),
+        session,
         prefix: prefix(&mut reader, &root),
         placement: placement(&mut reader, &root),
         lanes: tables::lanes(&mut reader, &root, fleet),
+        models: models::models(&mut reader, &root),
     };
     for error in &syntax {
         let at = error.span().map_or(0, |span| span.start);
@@ -154,14 +155,28 @@ fn prefix(reader: &mut Reader<'_>, root: &Section<'_>) -> PrefixPolicy {
     let Some(section) = reader.section(root, &PREFIX) else {
         return default;
     };
-    PrefixPolicy {
+    let prefix = PrefixPolicy {
         block_bytes: reader
             .count(&section, "block_bytes")
             .unwrap_or(default.block_bytes),
         cache_tokens: reader
             .count(&section, "cache_tokens")
             .unwrap_or(default.cache_tokens),
+        canonical_tools: reader
+            .flag(&section, "canonical_tools")
+            .unwrap_or(default.canonical_tools),
+        sort_properties: reader
+            .flag(&section, "sort_properties")
+            .unwrap_or(default.sort_properties),
+        effort_in_head: reader
+            .names(&section, "effort_in_head")
+            .unwrap_or(default.effort_in_head),
+    };
+    if prefix.sort_properties && !prefix.canonical_tools {
+        let message = "`prefix.sort_properties` does nothing without `canonical_tools`; expected `canonical_tools = true` beside it, or `false`";
+        reader.add(section.place("sort_properties"), message.to_owned());
     }
+    prefix
 }
 
 fn placement(reader: &mut Reader<'_>, root: &Section<'_>) -> PlacementPolicy {
@@ -189,6 +204,26 @@ fn placement(reader: &mut Reader<'_>, root: &Section<'_>) -> PlacementPolicy {
             leave_s_min,
         },
     }
+}
+
+fn limits(reader: &mut Reader<'_>, root: &Section<'_>, session: &SessionPolicy) -> LimitsPolicy {
+    let default = LimitsPolicy::default();
+    let Some(section) = reader.section(root, &LIMITS) else {
+        return default;
+    };
+    let limits = LimitsPolicy {
+        in_flight_per_session: reader
+            .count(&section, "in_flight_per_session")
+            .unwrap_or(default.in_flight_per_session),
+        prompt_bytes_max: reader
+            .count(&section, "prompt_bytes_max")
+            .unwrap_or(default.prompt_bytes_max),
+    };
+    if limits.in_flight_per_session > 0 && !session.names_any() {
+        let message = "`limits.in_flight_per_session` counts sessions that something names, but `session.headers` and `session.body` are empty and `session.agents` is `false`; expected one of them to name sessions, or `0`";
+        reader.add(section.place("in_flight_per_session"), message.to_owned());
+    }
+    limits
 }
 
 #[cfg(test)]

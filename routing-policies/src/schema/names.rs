@@ -6,6 +6,9 @@ use crate::session::FORBIDDEN_HEADERS;
 /// Most names between dots in one body path; what chat-wire can look for.
 const PATH_NAMES_MAX: usize = 8;
 
+/// Longest name of a model, in bytes.
+const MODEL_BYTES_MAX: usize = 256;
+
 /// A header's name in lower case, or what is expected in its place.
 pub(super) fn header(name: &str) -> Result<String, &'static str> {
     let lower = name.to_ascii_lowercase();
@@ -27,6 +30,19 @@ pub(super) fn body_path(path: &str) -> Result<String, &'static str> {
         return Err("1 to 8 field names joined by dots");
     }
     Ok(path.to_owned())
+}
+
+/// A model's name, or what is expected in its place.
+pub(super) fn model(name: &str) -> Result<String, &'static str> {
+    if name.is_empty() || name.len() > MODEL_BYTES_MAX {
+        return Err("a model's name of 1 to 256 bytes");
+    }
+    Ok(name.to_owned())
+}
+
+/// [`model`] in JSON Schema.
+pub(super) fn model_schema() -> String {
+    format!(r#"{{ "type": "string", "minLength": 1, "maxLength": {MODEL_BYTES_MAX} }}"#)
 }
 
 /// [`header`] in JSON Schema.

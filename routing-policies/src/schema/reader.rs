@@ -52,6 +52,13 @@ impl<'t> Section<'t> {
         Some((self.table.get(key)?, &known.kind))
     }
 
+    /// The byte at which the value of `key` begins, or the section where it has none.
+    pub(super) fn place(&self, key: &str) -> usize {
+        self.table
+            .get(key)
+            .map_or(self.at, |value| value.span().start)
+    }
+
     pub(super) fn path_of(&self, key: &str) -> String {
         if self.path.is_empty() {
             key.to_owned()

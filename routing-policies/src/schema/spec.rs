@@ -63,8 +63,13 @@ const BLOCK_BYTES: (u32, u32) = (256, 4_096);
 /// Smallest and largest cache, in tokens.
 const CACHE_TOKENS: (u32, u32) = (1_024, 1_000_000_000);
 
+/// Most requests of one session that a limit may allow: more than a gateway takes of everybody is no limit.
+const IN_FLIGHT_PER_SESSION_MAX: u32 = 10_000;
+/// Largest limit on a prompt, in bytes: 1 GiB, as much as a gateway can be set to read of one request.
+const PROMPT_BYTES_MAX_MAX: u32 = 1 << 30;
+
 /// All sections.
-pub(super) const SECTIONS: [&Spec; 3] = [&SESSION, &PREFIX, &PLACEMENT];
+pub(super) const SECTIONS: [&Spec; 4] = [&SESSION, &PREFIX, &PLACEMENT, &LIMITS];
 
 /// `[session]`.
 pub(super) const SESSION: Spec = Spec {
@@ -149,6 +154,27 @@ pub(super) const PREFIX: Spec = Spec {
             },
             value: |policy| policy.prefix.cache_tokens.to_string(),
         },
+        Key {
+            name: "canonical_tools",
+            says: "Whether the keys of the objects in `tools` go out in one order and without white space, so that clients who write one tool differently share its prefix. The names of a schema's `properties` stay.",
+            kind: Kind::Flag,
+            value: |policy| policy.prefix.canonical_tools.to_string(),
+        },
+        Key {
+            name: "sort_properties",
+            says: "Whether `canonical_tools` puts the names of a schema's `properties` in order too. Models write arguments in that order.",
+            kind: Kind::Flag,
+            value: |policy| policy.prefix.sort_properties.to_string(),
+        },
+        Key {
+            name: "effort_in_head",
+            says: "Models, by the names that requests ask for, whose prompt begins with the reasoning effort, beyond the families that are known for it: another effort is another prefix there.",
+            kind: Kind::Names {
+                check: names::model,
+                schema: names::model_schema,
+            },
+            value: |policy| list(&policy.prefix.effort_in_head),
+        },
     ],
 };
 
@@ -192,6 +218,34 @@ pub(super) const PLACEMENT: Spec = Spec {
                 most: 100_000,
             },
             value: |policy| decimal(policy.placement.settings.stay),
+        },
+    ],
+};
+
+/// `[limits]`.
+pub(super) const LIMITS: Spec = Spec {
+    name: "limits",
+    says: "What the gateway refuses before it goes to any replica. 0 is no limit.",
+    keys: &[
+        Key {
+            name: "in_flight_per_session",
+            says: "Requests of one session that may be in flight at a time, per gateway; one more is a 429 with Retry-After. Only sessions that something names are counted. 0 is no limit.",
+            kind: Kind::Count {
+                least: 0,
+                most: IN_FLIGHT_PER_SESSION_MAX,
+                unit: "requests",
+            },
+            value: |policy| policy.limits.in_flight_per_session.to_string(),
+        },
+        Key {
+            name: "prompt_bytes_max",
+            says: "Bytes that a request's tools and messages may have together, as the client wrote them; a longer prompt is a 413 that tells both numbers. 0 is no limit.",
+            kind: Kind::Count {
+                least: 0,
+                most: PROMPT_BYTES_MAX_MAX,
+                unit: "bytes",
+            },
+            value: |policy| policy.limits.prompt_bytes_max.to_string(),
         },
     ],
 };

@@ -5,33 +5,22 @@ use std::ops::Range;
 use toml::de::DeValue;
 
 use super::reader::{Reader, Section};
+use super::table_spec::{LANES, NAME_CHARS_MAX, POOL_REPLICAS_MAX, POOLS, RULES, Table};
 use crate::lanes::{Condition, Lane, Lanes, Pool, Rule, TABLES_MAX};
 use crate::nearest::nearest;
 
-/// Most replicas of one pool.
-pub(super) const POOL_REPLICAS_MAX: usize = 1_024;
-/// Longest name of a pool, lane or rule, in characters.
-pub(super) const NAME_CHARS_MAX: usize = 64;
-/// What such a name is made of.
+/// What the name of a pool, lane or rule is made of.
 const NAME: &str = "a name of 1 to 64 letters, digits, `-`, `_` or `.`";
 
-/// The keys of each table, all needed but a lane's pool.
-const POOL_KEYS: [&str; 2] = ["name", "replicas"];
-const LANE_KEYS: [&str; 2] = ["name", "pool"];
-const RULE_KEYS: [&str; 3] = ["name", "when", "lane"];
-
-/// The tables' names, in the order of documents.
-pub(super) const TABLES: [&str; 3] = ["pools", "lanes", "rules"];
-
 /// A string of the file with its place.
-type Text = (String, Range<usize>);
+pub(super) type Text = (String, Range<usize>);
 
 /// All three; `fleet` holds the replicas that there are, where they are known.
 pub(super) fn lanes(reader: &mut Reader<'_>, root: &Section<'_>, fleet: Option<&[&str]>) -> Lanes {
     let pools = pools(reader, root, fleet);
-    let pool_names: Vec<&str> = pools.iter().map(|pool| pool.name.as_str()).collect();
+    let pool_names: Vec<&str> = pools.iter().map(Pool::name).collect();
     let lanes = lanes_of(reader, root, &pool_names);
-    let lane_names: Vec<&str> = lanes.iter().map(|lane| lane.name.as_str()).collect();
+    let lane_names: Vec<&str> = lanes.iter().map(|lane| &*lane.name).collect();
     let rules = rules(reader, root, &lane_names);
     Lanes {
         pools,
@@ -42,8 +31,8 @@ pub(super) fn lanes(reader: &mut Reader<'_>, root: &Section<'_>, fleet: Option<&
 
 fn pools(reader: &mut Reader<'_>, root: &Section<'_>, fleet: Option<&[&str]>) -> Vec<Pool> {
     let mut pools: Vec<Pool> = Vec::new();
-    for table in reader.tables(root, "pools", &POOL_KEYS) {
-        let taken = |name: &str| pools.iter().any(|pool| pool.name == name);
+    for table in reader.tables(root, &POOLS) {
+        let taken = |name: &str| pools.iter().any(|pool| pool.name() == name);
         let name = name(reader, &table, taken);
         let mut replicas: Vec<String> = Vec::new();
         for (path, (replica, span)) in reader.texts(&table, "replicas", POOL_REPLICAS_MAX) {
@@ -56,29 +45,31 @@ fn pools(reader: &mut Reader<'_>, root: &Section<'_>, fleet: Option<&[&str]>) ->
                 replicas.push(replica);
             }
         }
-        pools.extend(name.map(|name| Pool { name, replicas }));
+        pools.extend(name.map(|name| Pool::new(name, replicas)));
     }
     pools
 }
 
 fn lanes_of(reader: &mut Reader<'_>, root: &Section<'_>, pools: &[&str]) -> Vec<Lane> {
     let mut lanes: Vec<Lane> = Vec::new();
-    for table in reader.tables(root, "lanes", &LANE_KEYS) {
-        let taken = |name: &str| lanes.iter().any(|lane| lane.name == name);
+    for table in reader.tables(root, &LANES) {
+        let taken = |name: &str| lanes.iter().any(|lane| *lane.name == *name);
         let name = name(reader, &table, taken);
-        let pool = table.has("pool").then(|| reader.text(&table, "pool"));
-        let pool = pool.flatten().map(|pool| {
+        let pool = reader.text(&table, "pool").map(|pool| {
             known(reader, &table, "pool", &pool, pools);
             pool.0
         });
-        lanes.extend(name.map(|name| Lane { name, pool }));
+        lanes.extend(name.map(|name| Lane {
+            name: name.into(),
+            pool,
+        }));
     }
     lanes
 }
 
 fn rules(reader: &mut Reader<'_>, root: &Section<'_>, lanes: &[&str]) -> Vec<Rule> {
     let mut rules: Vec<Rule> = Vec::new();
-    for table in reader.tables(root, "rules", &RULE_KEYS) {
+    for table in reader.tables(root, &RULES) {
         let taken = |name: &str| rules.iter().any(|rule| rule.name == name);
         let name = name(reader, &table, taken);
         let when = reader.text(&table, "when");
@@ -148,12 +139,31 @@ fn condition(
 }
 
 impl Reader<'_> {
-    /// The tables of `[[key]]`, each checked for unknown keys and named by its place.
-    fn tables<'t>(
+    /// The tables of this name, each checked for unknown and missing keys and named by its place.
+    pub(super) fn tables<'t, R>(
+        &mut self,
+        root: &Section<'t>,
+        spec: &Table<R>,
+    ) -> Vec<Section<'t>> {
+        let known: Vec<&str> = spec.keys.iter().map(|known| known.name).collect();
+        let tables = self.sections(root, spec.name);
+        for section in &tables {
+            self.keys(section, &known);
+            for needed in spec.keys.iter().filter(|key| key.needed) {
+                if !section.has(needed.name) {
+                    let path = section.path_of(needed.name);
+                    self.add(section.at, format!("`{path}` is missing"));
+                }
+            }
+        }
+        tables
+    }
+
+    /// The tables of `[[key]]`, each named by its place.
+    pub(super) fn sections<'t>(
         &mut self,
         root: &Section<'t>,
         key: &'static str,
-        known: &[&str],
     ) -> Vec<Section<'t>> {
         let Some(value) = root.table.get(key) else {
             return Vec::new();
@@ -173,9 +183,7 @@ impl Reader<'_> {
             let path = format!("{key}[{index}]");
             match element.get_ref() {
                 DeValue::Table(table) => {
-                    let section = Section::numbered(path, table, element.span().start);
-                    self.keys(&section, known);
-                    tables.push(section);
+                    tables.push(Section::numbered(path, table, element.span().start));
                 }
                 _ => self.wrong(&path, element.span(), &expected),
             }
@@ -183,13 +191,10 @@ impl Reader<'_> {
         tables
     }
 
-    /// A string that has to be there.
-    fn text(&mut self, table: &Section<'_>, key: &str) -> Option<Text> {
+    /// A string, where it is there.
+    pub(super) fn text(&mut self, table: &Section<'_>, key: &str) -> Option<Text> {
         let path = table.path_of(key);
-        let Some(value) = table.table.get(key) else {
-            self.add(table.at, format!("`{path}` is missing"));
-            return None;
-        };
+        let value = table.table.get(key)?;
         let text = value.get_ref().as_str();
         if text.is_none() {
             self.wrong(&path, value.span(), "a string");
@@ -197,11 +202,10 @@ impl Reader<'_> {
         Some((text?.to_owned(), value.span()))
     }
 
-    /// A list of 1 to `most` strings that has to be there, each with its path.
+    /// A list of 1 to `most` strings, each with its path; none where it is not there.
     fn texts(&mut self, table: &Section<'_>, key: &str, most: usize) -> Vec<(String, Text)> {
         let path = table.path_of(key);
         let Some(value) = table.table.get(key) else {
-            self.add(table.at, format!("`{path}` is missing"));
             return Vec::new();
         };
         let elements = value

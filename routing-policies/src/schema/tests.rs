@@ -30,10 +30,15 @@ fn the_default_file_says_what_the_default_policy_is() {
         .replace("\"prompt_cache_key\", ", "")
         .replace("block_bytes = 2048", "block_bytes = 512")
         .replace("cache_tokens = 262144", "cache_tokens = 0x4000")
+        .replace("canonical_tools = false", "canonical_tools = true")
+        .replace("sort_properties = false", "sort_properties = true")
+        .replace("effort_in_head = []", "effort_in_head = [\"prod\"]")
         .replace("crowding = 2.0", "crowding = 0.5")
         .replace("in_flight_weight = 0.1", "in_flight_weight = 1")
         .replace("common_share = 0.2", "common_share = 0.025")
-        .replace("stay = 1.0", "stay = 1.5");
+        .replace("stay = 1.0", "stay = 1.5")
+        .replace("in_flight_per_session = 0", "in_flight_per_session = 4")
+        .replace("prompt_bytes_max = 0", "prompt_bytes_max = 8000");
     let policy = compile("changed.toml", &changed).unwrap();
     let default = Policy::default();
     assert!(!policy.session.agents && !policy.session.infer);
@@ -46,6 +51,9 @@ fn the_default_file_says_what_the_default_policy_is() {
     let prefix = PrefixPolicy {
         block_bytes: 512,
         cache_tokens: 16_384,
+        canonical_tools: true,
+        sort_properties: true,
+        effort_in_head: vec!["prod".to_owned()],
     };
     assert_eq!(policy.prefix, prefix);
     let settings = Settings {
@@ -56,6 +64,45 @@ fn the_default_file_says_what_the_default_policy_is() {
         leave_s_min: 0.25,
     };
     assert_eq!(policy.placement.settings, settings);
+    let limits = LimitsPolicy {
+        in_flight_per_session: 4,
+        prompt_bytes_max: 8_000,
+    };
+    assert_eq!(policy.limits, limits);
+}
+
+#[test]
+fn a_setting_that_can_do_nothing_is_refused() {
+    check(
+        "version = 1\n[prefix]\nsort_properties = true\neffort_in_head = [\"\"]\n",
+        &expect![[r#"
+            acme.toml:3:19: `prefix.sort_properties` does nothing without `canonical_tools`; expected `canonical_tools = true` beside it, or `false`
+            acme.toml:4:19: `prefix.effort_in_head[0]` is `""`, expected a model's name of 1 to 256 bytes
+            2 problems in 1 file; the gateway would keep its running policy
+        "#]],
+    );
+}
+
+#[test]
+fn limits_are_checked_and_one_that_can_count_nothing_is_refused() {
+    check(
+        "version = 1\n[limits]\nin_flight_per_session = 10001\nprompt_bytes_max = -1\nper_session = 2\n",
+        &expect![[r#"
+            acme.toml:3:25: `limits.in_flight_per_session` is `10001`, expected a whole number of requests from 0 to 10000
+            acme.toml:4:20: `limits.prompt_bytes_max` is `-1`, expected a whole number of bytes from 0 to 1073741824
+            acme.toml:5:1: unknown key `limits.per_session`; expected one of `in_flight_per_session`, `prompt_bytes_max`
+            3 problems in 1 file; the gateway would keep its running policy
+        "#]],
+    );
+    let nameless = "version = 1\n[session]\nheaders = []\nagents = false\nbody = []\n[limits]\nin_flight_per_session = ";
+    check(
+        &format!("{nameless}2\n"),
+        &expect![[r#"
+        acme.toml:7:25: `limits.in_flight_per_session` counts sessions that something names, but `session.headers` and `session.body` are empty and `session.agents` is `false`; expected one of them to name sessions, or `0`
+        1 problem in 1 file; the gateway would keep its running policy
+    "#]],
+    );
+    assert!(compile("a.toml", &format!("{nameless}0\n")).is_ok());
 }
 
 #[test]
@@ -166,7 +213,7 @@ cache_tokens = 1e6
             acme.toml:15:1: unknown key `placement.in_flight`; expected one of `crowding`, `in_flight_weight`, `common_share`, `stay`
             acme.toml:18:15: `prefix.block_bytes` is `100`, expected a whole number of bytes from 256 to 4096
             acme.toml:19:16: `prefix.cache_tokens` is `1e6`, expected a whole number of tokens from 1024 to 1000000000
-            acme.toml:21:2: unknown key `zebra`; expected one of `version`, `session`, `prefix`, `placement`, `pools`, `lanes`, `rules`
+            acme.toml:21:2: unknown key `zebra`; expected one of `version`, `session`, `prefix`, `placement`, `limits`, `pools`, `lanes`, `rules`, `models`, `families`
             20 problems in 1 file; the gateway would keep its running policy
         "#]],
     );

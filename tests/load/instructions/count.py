@@ -18,9 +18,13 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 CASES = [
     ("order 8 replicas, 32 blocks", "rank", 8, 200),
     ("order 256 replicas, 32 blocks", "rank", 256, 50),
+    ("place a turn of 256 KB and learn of it", "turn", 256 << 10, 100),
     ("scan and prefix keys, 1 KB", "scan", 1 << 10, 200),
     ("scan and prefix keys, 256 KB", "scan", 256 << 10, 20),
     ("scan and prefix keys, 4 MB", "scan", 4 << 20, 4),
+    ("stream of 100 events, passed on", "pass", 100, 50),
+    ("stream of 100 events, an answer that is split and has no reasoning", "answer", 100, 50),
+    ("stream of 100 events, half of them reasoning, split", "split", 100, 50),
 ]
 
 

@@ -37,9 +37,13 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Reasoning is not told apart from the answer yet, so none is counted.
-    fn usage(&self, cached_tokens: u32, completion_tokens: u32) -> Usage {
-        Usage::new(self.prompt_tokens, cached_tokens, completion_tokens, 0)
+    fn usage(&self, cached_tokens: u32, completion_tokens: u32, reasoning_tokens: u32) -> Usage {
+        Usage::new(
+            self.prompt_tokens,
+            cached_tokens,
+            completion_tokens,
+            reasoning_tokens,
+        )
     }
 }
 

@@ -12,6 +12,7 @@ use chat_wire::sse;
 use chat_wire::usage::Usage;
 use futures_util::{Stream, StreamExt};
 use http_body::{Body, Frame};
+use replica_core::answer_text::AnswerPart;
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::logprobs::logprobs;
@@ -28,7 +29,7 @@ pub(crate) const PING_AFTER: Duration = Duration::from_secs(15);
 /// Pulls the engine's events and writes each as events of the wire. No task and no channel of its own: a client that
 /// does not read stops the pulling, and a dropped body drops the events, which cancels the job.
 ///
-/// Order on the wire: the role once the job is admitted, text as it comes, the finish reason, usage where asked for,
+/// Order on the wire: the role once the job is admitted, reasoning and then content as they come, the finish reason, usage where asked for,
 /// `[DONE]`. A failure is one error event and the end, with no `[DONE]`: such an answer must not pass for whole.
 pub(crate) struct StreamBody<S> {
     answer: Answer,
@@ -65,34 +66,20 @@ impl<S: Stream<Item = JobEvent> + Unpin> StreamBody<S> {
                 };
                 self.push(role, None, &[]);
             }
-            Some(JobEvent::Delta { text, tokens }) => {
-                self.timer.tokens(tokens.len());
-                let told = if self.answer.logprobs {
-                    tokens.as_slice()
-                } else {
-                    &[]
-                };
-                // A token that completed no character says nothing, unless its probability was asked for.
-                if !text.is_empty() || !told.is_empty() {
-                    self.push(
-                        Delta {
-                            content: Some(&text),
-                            ..Delta::default()
-                        },
-                        None,
-                        told,
-                    );
-                }
-            }
+            Some(JobEvent::Delta { part, text, tokens }) => self.say(part, &text, &tokens),
             Some(JobEvent::Finished {
                 reason,
                 completion_tokens,
+                reasoning_tokens,
             }) => {
                 self.ended = true;
                 self.timer.end(Ending::Finished(reason));
                 self.push(Delta::default(), Some(finish_word(reason)), &[]);
                 if self.answer.include_usage {
-                    let usage = self.answer.usage(self.cached_tokens, completion_tokens);
+                    let cached = self.cached_tokens;
+                    let usage = self
+                        .answer
+                        .usage(cached, completion_tokens, reasoning_tokens);
                     let chunk = self.chunk(Vec::new(), Some(usage));
                     self.ready.push_back(chunk);
                 }
@@ -102,6 +89,21 @@ impl<S: Stream<Item = JobEvent> + Unpin> StreamBody<S> {
             None => self
                 .fail("it stopped before the answer had ended; send the request again".to_owned()),
         }
+    }
+
+    fn say(&mut self, part: AnswerPart, text: &str, tokens: &[TokenInfo]) {
+        self.timer.tokens(tokens.len());
+        let told = if self.answer.logprobs { tokens } else { &[] };
+        // A token that completed no character says nothing, unless its probability was asked for.
+        if text.is_empty() && told.is_empty() {
+            return;
+        }
+        let mut delta = Delta::default();
+        match part {
+            AnswerPart::Reasoning => delta.reasoning_content = Some(text),
+            AnswerPart::Content => delta.content = Some(text),
+        }
+        self.push(delta, None, told);
     }
 
     fn fail(&mut self, message: String) {

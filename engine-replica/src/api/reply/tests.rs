@@ -9,6 +9,7 @@ use expect_test::{Expect, expect};
 use futures_util::{Stream, stream};
 use http_body::Body;
 use http_body_util::BodyExt;
+use replica_core::answer_text::AnswerPart;
 use tokio::time::Instant;
 
 use super::*;
@@ -37,6 +38,7 @@ fn metrics() -> Arc<Metrics> {
         name: "r",
         instance: "i",
         device: "cpu",
+        expert_load: None,
         prefix_cache: true,
     };
     Arc::new(Metrics::new(&constants).unwrap())
@@ -64,6 +66,7 @@ fn token(id: u32) -> TokenInfo {
 
 fn delta(text: &str, ids: &[u32]) -> JobEvent {
     JobEvent::Delta {
+        part: AnswerPart::Content,
         text: text.into(),
         tokens: ids.iter().map(|&id| token(id)).collect(),
     }
@@ -73,6 +76,7 @@ fn finished(reason: FinishReason) -> JobEvent {
     JobEvent::Finished {
         reason,
         completion_tokens: 3,
+        reasoning_tokens: 0,
     }
 }
 
@@ -202,6 +206,83 @@ async fn a_whole_answer_has_one_log_probability_a_token() {
     assert_eq!(content[1]["bytes"][0], 0xc3);
     assert_eq!(content[1]["token"], "\u{fffd}");
     assert_eq!(content[1]["top_logprobs"][1]["logprob"], -9999.0);
+}
+
+fn thought(text: &str, ids: &[u32]) -> JobEvent {
+    JobEvent::Delta {
+        part: AnswerPart::Reasoning,
+        text: text.into(),
+        tokens: ids.iter().map(|&id| token(id)).collect(),
+    }
+}
+
+fn thinking_script(answer: Option<JobEvent>) -> Vec<JobEvent> {
+    let mut events = vec![
+        JobEvent::Admitted { cached_tokens: 16 },
+        thought("", &[4]),
+        thought("c", &[2]),
+        thought("", &[5]),
+    ];
+    events.extend(answer);
+    events.push(JobEvent::Finished {
+        reason: FinishReason::Stop,
+        completion_tokens: 4,
+        reasoning_tokens: 1,
+    });
+    events
+}
+
+#[tokio::test]
+async fn reasoning_has_a_field_and_a_count_of_its_own() {
+    let said = Some(delta("a", &[0]));
+    check_whole(answer(false, false), thinking_script(said.clone()), expect![[r#"{"id":"chatcmpl-1","object":"chat.completion","created":7,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"a","reasoning_content":"c"},"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":20,"completion_tokens":4,"total_tokens":24,"prompt_tokens_details":{"cached_tokens":16},"completion_tokens_details":{"reasoning_tokens":1}}}"#]]).await;
+    check_stream(answer(false, true), thinking_script(said), expect![[r#"
+        data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":7,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}
+
+        data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":7,"model":"m","choices":[{"index":0,"delta":{"reasoning_content":"c"},"logprobs":null,"finish_reason":null}]}
+
+        data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":7,"model":"m","choices":[{"index":0,"delta":{"content":"a"},"logprobs":null,"finish_reason":null}]}
+
+        data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":7,"model":"m","choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}]}
+
+        data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":7,"model":"m","choices":[],"usage":{"prompt_tokens":20,"completion_tokens":4,"total_tokens":24,"prompt_tokens_details":{"cached_tokens":16},"completion_tokens_details":{"reasoning_tokens":1}}}
+
+        data: [DONE]
+
+    "#]]).await;
+}
+
+#[tokio::test]
+async fn an_answer_that_ends_in_its_reasoning_has_null_for_content() {
+    check_whole(answer(false, false), thinking_script(None), expect![[r#"{"id":"chatcmpl-1","object":"chat.completion","created":7,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":null,"reasoning_content":"c"},"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":20,"completion_tokens":4,"total_tokens":24,"prompt_tokens_details":{"cached_tokens":16},"completion_tokens_details":{"reasoning_tokens":1}}}"#]]).await;
+}
+
+#[tokio::test]
+async fn log_probabilities_cover_reasoning_and_its_marks() {
+    let said = Some(delta("a", &[0]));
+    let timer = Timer::new(metrics(), Instant::now());
+    let events = stream::iter(thinking_script(said.clone()));
+    let body = whole(&answer(true, false), timer, events).await.unwrap();
+    let value: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    let told = value["choices"][0]["logprobs"]["content"]
+        .as_array()
+        .unwrap();
+    let tokens: Vec<_> = told
+        .iter()
+        .map(|entry| entry["token"].as_str().unwrap())
+        .collect();
+    assert_eq!(tokens, ["e", "c", "f", "a"]);
+
+    // In a stream each token stands in a chunk of the part that it belongs to.
+    let timer = Timer::new(metrics(), Instant::now());
+    let events = stream::iter(thinking_script(said));
+    let text = text_of(StreamBody::new(answer(true, false), timer, events)).await;
+    let parts: Vec<_> = text
+        .split("\n\n")
+        .filter(|event| event.contains("top_logprobs"))
+        .map(|event| event.contains("\"delta\":{\"reasoning_content\""))
+        .collect();
+    assert_eq!(parts, [true, true, true, false]);
 }
 
 #[tokio::test]

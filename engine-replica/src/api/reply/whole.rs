@@ -5,6 +5,7 @@ use std::pin::pin;
 use bytes::Bytes;
 use chat_wire::reply::{ChatCompletion, Choice, Message};
 use futures_util::{Stream, StreamExt};
+use replica_core::answer_text::AnswerPart;
 
 use super::logprobs::logprobs;
 use super::{Answer, Timer, finish_word};
@@ -23,15 +24,22 @@ pub(crate) async fn whole(
 ) -> Result<Bytes, Failure> {
     let mut events = pin!(events);
     // Bounded by `max_tokens`, which is bounded by the context.
-    let mut content = String::new();
+    let (mut content, mut reasoning) = (String::new(), String::new());
+    let mut reasoned = false;
     let mut told = Vec::new();
     let mut cached = 0;
     while let Some(event) = events.next().await {
         match event {
             JobEvent::Admitted { cached_tokens } => cached = cached_tokens,
-            JobEvent::Delta { text, tokens } => {
+            JobEvent::Delta { part, text, tokens } => {
                 timer.tokens(tokens.len());
-                content.push_str(&text);
+                match part {
+                    AnswerPart::Reasoning => {
+                        reasoned = true;
+                        reasoning.push_str(&text);
+                    }
+                    AnswerPart::Content => content.push_str(&text),
+                }
                 if answer.logprobs {
                     told.extend(tokens);
                 }
@@ -39,6 +47,7 @@ pub(crate) async fn whole(
             JobEvent::Finished {
                 reason,
                 completion_tokens,
+                reasoning_tokens,
             } => {
                 timer.end(Ending::Finished(reason));
                 let completion = ChatCompletion {
@@ -51,8 +60,9 @@ pub(crate) async fn whole(
                         index: 0,
                         message: Message {
                             role: "assistant",
-                            content: Some(&content),
-                            reasoning_content: None,
+                            // An answer that ends within its reasoning, or right after it, has none.
+                            content: (!content.is_empty() || !reasoned).then_some(&content),
+                            reasoning_content: (!reasoning.is_empty()).then_some(&reasoning),
                             tool_calls: Vec::new(),
                         },
                         logprobs: answer
@@ -60,7 +70,7 @@ pub(crate) async fn whole(
                             .then(|| logprobs(&told, &*answer.vocabulary)),
                         finish_reason: finish_word(reason),
                     }],
-                    usage: answer.usage(cached, completion_tokens),
+                    usage: answer.usage(cached, completion_tokens, reasoning_tokens),
                 };
                 return Ok(completion.to_json());
             }

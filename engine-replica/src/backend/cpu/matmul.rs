@@ -12,6 +12,7 @@
     reason = "loops over register arrays have constant bounds, and plain indices unroll best"
 )]
 
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use super::super::host::HostBuffer;
@@ -22,7 +23,7 @@ use super::pool::Pool;
 use super::shared::SharedRows;
 use super::strips::Unit;
 use super::tile::accumulate;
-use super::tiles::{TILE_MAX, Tile, Tiles};
+use super::tiles::{TILE_MAX, Tile, Tiles, pack};
 
 /// Strips of a panel, and the most that a kernel takes beside one another.
 const PANEL_STRIPS: usize = 2;
@@ -49,31 +50,34 @@ impl Scratch {
     }
 }
 
-/// out (rows, out) = x (rows, in) · wᵀ; see `Backend::matmul`.
+/// Rows that are multiplied by one weight.
+pub(super) struct Group<'a> {
+    pub(super) weight: &'a Matrix,
+    /// Of input and output; disjoint between groups.
+    pub(super) rows: Range<usize>,
+}
+
+/// out (rows, out) = x (rows, in) · wᵀ for the rows of each group, whose weights share a shape; see `Backend::matmul`.
 pub(super) fn matmul(
     (pool, isa, scratch): (&mut Pool, Isa, &mut Scratch),
-    rows: usize,
-    weight: &Matrix,
+    groups: &[Group<'_>],
     x: &HostBuffer,
     out: &mut HostBuffer,
 ) {
-    if rows == 0 {
-        return;
-    }
-    let tiles = Tiles::new(pool, rows, isa.tile_heights(), x, &mut scratch.tiles);
-    let job = Job {
-        tiles,
-        out: SharedRows::new(out),
-    };
-    let tasks = split(weight, pool.threads() * TASKS_PER_THREAD);
+    let groups: Vec<_> = groups.iter().filter(|g| !g.rows.is_empty()).collect();
+    let rows = groups.iter().map(|group| group.rows.clone());
+    let tiles = pack(pool, rows, isa.tile_heights(), x, &mut scratch.tiles);
+    let out = SharedRows::new(out);
+    let tasks = split(&groups, pool.threads() * TASKS_PER_THREAD);
     let panels = &scratch.panels;
     pool.run(tasks.len(), &|task, thread| {
-        let (part, strips) = &tasks[task];
+        let (group, part, strips) = &tasks[task];
         let mut panel = panels[thread]
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         isa.run(Task {
-            job: &job,
+            tiles: &tiles[*group],
+            out: &out,
             part,
             strips: strips.clone(),
             panel: &mut panel,
@@ -81,34 +85,33 @@ pub(super) fn matmul(
     });
 }
 
-/// Cuts the strips of all parts into about `tasks_max` tasks or fewer, none across two parts.
-fn split(weight: &Matrix, tasks_max: usize) -> Vec<(&Part, std::ops::Range<usize>)> {
-    let total: usize = weight
-        .parts
+/// Cuts the strips of all parts into about `tasks_max` tasks of like cost or fewer, none across two parts: each with
+/// the number of its group.
+fn split<'a>(groups: &[&Group<'a>], tasks_max: usize) -> Vec<(usize, &'a Part, Range<usize>)> {
+    let strips_of = |part: &Part| part.rows.div_ceil(LANES);
+    let cost: usize = groups
         .iter()
-        .map(|part| part.rows.div_ceil(LANES))
+        .map(|group| group.rows.len() * group.weight.parts.iter().map(strips_of).sum::<usize>())
         .sum();
-    let each = total.div_ceil(tasks_max).next_multiple_of(STRIPS_MAX);
-    let mut tasks = Vec::with_capacity(tasks_max + weight.parts.len());
-    for part in &weight.parts {
-        let strips = part.rows.div_ceil(LANES);
-        let starts = (0..strips).step_by(each);
-        tasks.extend(starts.map(|start| (part, start..(start + each).min(strips))));
+    let mut tasks = Vec::with_capacity(tasks_max + groups.len());
+    for (index, group) in groups.iter().enumerate() {
+        let each = cost.div_ceil(tasks_max * group.rows.len());
+        let each = each.next_multiple_of(STRIPS_MAX);
+        for part in &group.weight.parts {
+            let strips = strips_of(part);
+            let starts = (0..strips).step_by(each);
+            tasks.extend(starts.map(|start| (index, part, start..(start + each).min(strips))));
+        }
     }
     tasks
 }
 
-/// What all tasks of one matmul share.
-struct Job<'a> {
-    tiles: Tiles<'a>,
-    out: SharedRows<'a>,
-}
-
-/// Some strips of one part, for all rows.
+/// Some strips of one part, for all rows of its group.
 struct Task<'a> {
-    job: &'a Job<'a>,
+    tiles: &'a Tiles<'a>,
+    out: &'a SharedRows<'a>,
     part: &'a Part,
-    strips: std::ops::Range<usize>,
+    strips: Range<usize>,
     /// Room for `PANEL_STRIPS` strips in f32.
     panel: &'a mut Vec<[f32; LANES]>,
 }
@@ -117,7 +120,7 @@ impl Kernel for Task<'_> {
     #[inline(always)]
     fn run<L: Lanes>(self, lanes: L) {
         for_units!(&self.part.strips, units => {
-            if self.job.tiles.count() == 1 {
+            if self.tiles.count() == 1 {
                 self.fused(lanes, units);
             } else {
                 self.by_panels(lanes, units);
@@ -130,8 +133,8 @@ impl Task<'_> {
     /// One tile: weights go from their packed form straight into the sums.
     #[inline(always)]
     fn fused<L: Lanes, U: Unit>(self, lanes: L, units: &[U]) {
-        let tile = self.job.tiles.get(0);
-        let per_strip = self.job.tiles.cols / U::K;
+        let tile = self.tiles.get(0);
+        let per_strip = self.tiles.cols / U::K;
         let mut strip = self.strips.start;
         while strip < self.strips.end {
             let rest = &units[strip * per_strip..self.strips.end * per_strip];
@@ -142,7 +145,7 @@ impl Task<'_> {
     /// Many tiles: each pair of strips is dequantised once.
     #[inline(always)]
     fn by_panels<L: Lanes, U: Unit>(self, lanes: L, units: &[U]) {
-        let (cols, per_strip) = (self.job.tiles.cols, self.job.tiles.cols / U::K);
+        let (cols, per_strip) = (self.tiles.cols, self.tiles.cols / U::K);
         if self.panel.len() < PANEL_STRIPS * cols {
             self.panel.resize(PANEL_STRIPS * cols, [0.0; LANES]);
         }
@@ -152,8 +155,8 @@ impl Task<'_> {
             let panel = &mut self.panel[..(end - strip) * cols];
             expand(lanes, &units[strip * per_strip..end * per_strip], panel);
             let panel = &self.panel[..(end - strip) * cols];
-            for index in 0..self.job.tiles.count() {
-                let tile = self.job.tiles.get(index);
+            for index in 0..self.tiles.count() {
+                let tile = self.tiles.get(index);
                 let mut done = strip;
                 while done < end {
                     let rest = &panel[(done - strip) * cols..];
@@ -216,7 +219,7 @@ impl Task<'_> {
         let count = LANES.min(self.part.rows - start);
         let from = self.part.first + start;
         // SAFETY: tasks have disjoint strips, and this one has no other part of the output in use.
-        let out = unsafe { self.job.out.part(row, from..from + count) };
+        let out = unsafe { self.out.part(row, from..from + count) };
         if let Ok(out) = <&mut [f32; LANES]>::try_from(&mut *out) {
             lanes.store(values, out);
         } else {

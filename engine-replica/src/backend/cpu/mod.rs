@@ -8,6 +8,7 @@ mod kv;
 mod lanes;
 mod matmul;
 mod matrix;
+mod mixture;
 mod pool;
 mod rows;
 mod shared;
@@ -24,11 +25,13 @@ pub use kv::KvPool;
 pub use matrix::Matrix;
 
 use super::host::{HostBuffer, HostStep};
+use super::mixture::HostRouting;
 use super::reference::rotate;
-use super::{Backend, BackendError, HeadShape, KvShape, RopeTable};
+use super::{Backend, BackendError, HeadShape, KvShape, MixtureShape, RopeTable};
 use crate::engine::step::StepBatch;
 use crate::loader::tensor::TensorView;
 use lanes::Isa;
+use matmul::Group;
 use pool::Pool;
 use rows::{Normalise, SiluMul, each_row};
 
@@ -65,6 +68,8 @@ impl Backend for Cpu {
     type Buffer = HostBuffer;
     type KvPool = KvPool;
     type Step = HostStep;
+    type Experts = Vec<Matrix>;
+    type Routing = HostRouting;
 
     fn name(&self) -> &'static str {
         "cpu"
@@ -124,13 +129,9 @@ impl Backend for Cpu {
     }
 
     fn matmul(&mut self, rows: usize, weight: &Matrix, x: &HostBuffer, out: &mut HostBuffer) {
-        matmul::matmul(
-            (&mut self.pool, self.isa, &mut self.matmul),
-            rows,
-            weight,
-            x,
-            out,
-        );
+        let threads = (&mut self.pool, self.isa, &mut self.matmul);
+        let rows = 0..rows;
+        matmul::matmul(threads, &[Group { weight, rows }], x, out);
     }
 
     fn qk_norm(
@@ -193,6 +194,63 @@ impl Backend for Cpu {
             let (gate, up) = gate_up.row(row).split_at(width);
             isa.run(SiluMul { gate, up, out });
         });
+    }
+
+    fn upload_experts(
+        &mut self,
+        experts: &[Vec<TensorView<'_>>],
+    ) -> Result<Vec<Matrix>, BackendError> {
+        experts
+            .iter()
+            .map(|parts| self.upload_matrix(parts))
+            .collect()
+    }
+
+    fn new_routing(
+        &mut self,
+        rows_max: usize,
+        shape: MixtureShape,
+    ) -> Result<HostRouting, BackendError> {
+        HostRouting::new(rows_max, shape)
+    }
+
+    fn route(
+        &mut self,
+        rows: usize,
+        layer: usize,
+        logits: &mut HostBuffer,
+        routing: &mut HostRouting,
+    ) {
+        let threads = (&mut self.pool, self.isa);
+        mixture::route(threads, (rows, layer), logits, routing);
+    }
+
+    fn scatter(&mut self, routing: &HostRouting, x: &HostBuffer, out: &mut HostBuffer) {
+        mixture::scatter(&mut self.pool, routing, x, out);
+    }
+
+    fn expert_matmul(
+        &mut self,
+        routing: &HostRouting,
+        experts: &Vec<Matrix>,
+        x: &HostBuffer,
+        out: &mut HostBuffer,
+    ) {
+        let threads = (&mut self.pool, self.isa, &mut self.matmul);
+        mixture::expert_matmul(threads, routing, experts, x, out);
+    }
+
+    fn combine(&mut self, routing: &HostRouting, x: &HostBuffer, out: &mut HostBuffer) {
+        mixture::combine((&mut self.pool, self.isa), routing, x, out);
+    }
+
+    fn take_expert_counts(
+        &mut self,
+        routing: &mut HostRouting,
+        counts: &mut Vec<u32>,
+    ) -> Result<(), BackendError> {
+        routing.take_counts(counts);
+        Ok(())
     }
 
     fn gather_wanted(

@@ -4,6 +4,8 @@
     reason = "threads write disjoint tiles; A4 allows it in backend/cpu"
 )]
 
+use std::ops::Range;
+
 use super::super::host::HostBuffer;
 use super::pool::Pool;
 use super::shared::SharedRows;
@@ -11,11 +13,18 @@ use super::shared::SharedRows;
 /// Rows of the tallest tile.
 pub(super) const TILE_MAX: usize = 12;
 
-/// Activations in tiles: tile after tile, each `(cols, height)`, rows beyond the last filled with zeros.
+/// Some rows in tiles: tile after tile, each `(cols, height)`, rows beyond the last filled with zeros.
 pub(super) struct Tiles<'a> {
     floats: &'a [f32],
     pub(super) cols: usize,
-    rows: usize,
+    layout: Layout,
+}
+
+/// Rows and their cut into tiles.
+#[derive(Clone, Debug)]
+struct Layout {
+    /// At least one.
+    rows: Range<usize>,
     /// Height of every tile but the last.
     height_max: usize,
     /// Height of the last tile.
@@ -34,55 +43,51 @@ pub(super) struct Tile<'a> {
     pub(super) rows: usize,
 }
 
-impl<'a> Tiles<'a> {
-    /// The first `rows` rows of `x` in tiles of the given heights (ascending, from 1), kept in `room`. `rows` is at
-    /// least 1.
-    pub(super) fn new(
-        pool: &mut Pool,
-        rows: usize,
-        heights: &[usize],
-        x: &'a HostBuffer,
-        room: &'a mut Vec<f32>,
-    ) -> Self {
-        let cols = x.width;
+impl Layout {
+    /// `heights` are ascending, from 1.
+    fn new(rows: Range<usize>, heights: &[usize]) -> Self {
         let height_max = height_for(usize::MAX, heights);
-        let height_last = height_for((rows - 1) % height_max + 1, heights);
-        let tiled = ((rows - 1) / height_max * height_max + height_last) * cols;
-        let floats = if rows == 1 {
-            // A single row is its own tile.
-            x.row(0)
-        } else {
-            room.resize(room.len().max(tiled), 0.0);
-            pack(pool, rows, height_max, x, &mut room[..tiled]);
-            &room[..tiled]
-        };
         Self {
-            floats,
-            cols,
-            rows,
+            height_last: height_for((rows.len() - 1) % height_max + 1, heights),
             height_max,
-            height_last,
+            rows,
         }
     }
 
-    pub(super) fn count(&self) -> usize {
-        self.rows.div_ceil(self.height_max)
+    fn count(&self) -> usize {
+        self.rows.len().div_ceil(self.height_max)
     }
 
-    pub(super) fn get(&self, index: usize) -> Tile<'a> {
-        let row = index * self.height_max;
-        let last = index + 1 == self.count();
-        let height = if last {
+    /// Rows of all tiles, those filled up among them.
+    fn height(&self) -> usize {
+        (self.count() - 1) * self.height_max + self.height_last
+    }
+
+    fn height_of(&self, tile: usize) -> usize {
+        if tile + 1 == self.count() {
             self.height_last
         } else {
             self.height_max
-        };
-        let floats = &self.floats[row * self.cols..][..height * self.cols];
+        }
+    }
+}
+
+impl<'a> Tiles<'a> {
+    pub(super) fn count(&self) -> usize {
+        self.layout.count()
+    }
+
+    pub(super) fn get(&self, index: usize) -> Tile<'a> {
+        let Layout {
+            rows, height_max, ..
+        } = &self.layout;
+        let before = index * height_max;
+        let height = self.layout.height_of(index);
         Tile {
-            floats,
+            floats: &self.floats[before * self.cols..][..height * self.cols],
             height,
-            row,
-            rows: height.min(self.rows - row),
+            row: rows.start + before,
+            rows: height.min(rows.len() - before),
         }
     }
 }
@@ -93,34 +98,67 @@ fn height_for(rows: usize, heights: &[usize]) -> usize {
     fits.or(heights.last()).copied().unwrap_or(1)
 }
 
-/// Copies `x` into tiles: element (row, k) to k · height + row within the tile.
-fn pack(pool: &mut Pool, rows: usize, height_max: usize, x: &HostBuffer, packed: &mut [f32]) {
+/// The rows of `x` that each group names, at least one each, in tiles of the given heights (ascending, from 1), kept
+/// in `room`.
+pub(super) fn pack<'a>(
+    pool: &mut Pool,
+    groups: impl Iterator<Item = Range<usize>>,
+    heights: &[usize],
+    x: &'a HostBuffer,
+    room: &'a mut Vec<f32>,
+) -> Vec<Tiles<'a>> {
     let cols = x.width;
-    let total = packed.len();
-    let whole = height_max * cols;
-    let shared = SharedRows::over(packed, total);
-    pool.run(total.div_ceil(whole), &|tile, _| {
-        let range = tile * whole..((tile + 1) * whole).min(total);
-        let height = range.len() / cols;
+    let layouts: Vec<Layout> = groups.map(|rows| Layout::new(rows, heights)).collect();
+    // Each tile of more than one row, and where it lies in `room`; a single row is its own tile.
+    let (mut jobs, mut used) = (Vec::new(), 0);
+    for layout in layouts.iter().filter(|layout| layout.rows.len() > 1) {
+        for tile in 0..layout.count() {
+            let floats = layout.height_of(tile) * cols;
+            let row = layout.rows.start + tile * layout.height_max;
+            jobs.push((row..layout.rows.end, used..used + floats));
+            used += floats;
+        }
+    }
+    room.resize(room.len().max(used), 0.0);
+    let shared = SharedRows::over(&mut room[..used], used);
+    pool.run(jobs.len(), &|job, _| {
+        let (rows, range) = jobs[job].clone();
+        let height = range.len().checked_div(cols).unwrap_or(0);
         // SAFETY: each task has its own range.
         let to = unsafe { shared.part(0, range) };
         match height {
-            1 => pack_tile::<1>(rows, tile * height_max, x, to),
-            2 => pack_tile::<2>(rows, tile * height_max, x, to),
-            4 => pack_tile::<4>(rows, tile * height_max, x, to),
-            6 => pack_tile::<6>(rows, tile * height_max, x, to),
-            8 => pack_tile::<8>(rows, tile * height_max, x, to),
-            _ => pack_tile::<TILE_MAX>(rows, tile * height_max, x, to),
+            1 => pack_tile::<1>(rows, x, to),
+            2 => pack_tile::<2>(rows, x, to),
+            4 => pack_tile::<4>(rows, x, to),
+            6 => pack_tile::<6>(rows, x, to),
+            8 => pack_tile::<8>(rows, x, to),
+            _ => pack_tile::<TILE_MAX>(rows, x, to),
         }
     });
+    let mut packed = &room[..used];
+    let tiles = layouts.into_iter().map(|layout| {
+        let floats = if layout.rows.len() == 1 {
+            x.row(layout.rows.start)
+        } else {
+            let (floats, rest) = packed.split_at(layout.height() * cols);
+            packed = rest;
+            floats
+        };
+        Tiles {
+            floats,
+            cols,
+            layout,
+        }
+    });
+    tiles.collect()
 }
 
-/// One tile, from row `first` on.
-fn pack_tile<const R: usize>(rows: usize, first: usize, x: &HostBuffer, to: &mut [f32]) {
+/// One tile, of the first few of `rows`: element (row, k) to k · height + row within the tile.
+fn pack_tile<const R: usize>(rows: Range<usize>, x: &HostBuffer, to: &mut [f32]) {
     let to = to.as_chunks_mut::<R>().0;
     let taken: [&[f32]; R] = std::array::from_fn(|r| {
-        let row = first + r;
-        if row < rows { x.row(row) } else { &[] }
+        let row = rows.start + r;
+        if row < rows.end { x.row(row) } else { &[] }
     });
     for (k, to) in to.iter_mut().enumerate() {
         for (to, row) in to.iter_mut().zip(&taken) {

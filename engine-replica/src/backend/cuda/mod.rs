@@ -4,6 +4,8 @@
 //! this backend gives the reference's bits, and A15 holds as it does there. That costs speed: neither tensor cores nor a split of
 //! long contexts keep that order.
 //!
+//! Mixtures of experts are refused when their weights come; there are no kernels for them.
+//!
 //! Operations are queued on one stream. The first one that fails is told at the next `read_back`, and those after it do nothing.
 
 #![expect(
@@ -21,6 +23,7 @@ mod nvrtc;
 #[cfg(test)]
 mod tests;
 
+use std::convert::Infallible;
 use std::ops::Range;
 
 use cudarc::driver::CudaSlice;
@@ -28,7 +31,7 @@ use cudarc::driver::CudaSlice;
 pub use error::CudaError;
 pub use memory::{Buffer, KvPool, Matrix, Step};
 
-use super::{Backend, BackendError, HeadShape, KvShape, RopeTable};
+use super::{Backend, BackendError, HeadShape, KvShape, MixtureShape, RopeTable};
 use crate::engine::step::StepBatch;
 use crate::loader::tensor::{DType, TensorView};
 use crate::model::config::RopeStyle;
@@ -98,6 +101,9 @@ impl Backend for Cuda {
     type Buffer = Buffer;
     type KvPool = KvPool;
     type Step = Step;
+    // Nothing has these types: a model that needs them is refused before there could be any.
+    type Experts = Infallible;
+    type Routing = Infallible;
 
     fn name(&self) -> &'static str {
         "cuda"
@@ -105,6 +111,21 @@ impl Backend for Cuda {
 
     fn upload_matrix(&mut self, parts: &[TensorView<'_>]) -> Result<Matrix, BackendError> {
         Matrix::upload(&self.device, parts)
+    }
+
+    fn upload_experts(
+        &mut self,
+        _experts: &[Vec<TensorView<'_>>],
+    ) -> Result<Infallible, BackendError> {
+        Err(no_mixtures())
+    }
+
+    fn new_routing(
+        &mut self,
+        _rows_max: usize,
+        _shape: MixtureShape,
+    ) -> Result<Infallible, BackendError> {
+        Err(no_mixtures())
     }
 
     fn upload_vector(&mut self, values: &[f32]) -> Result<CudaSlice<f32>, BackendError> {
@@ -268,6 +289,42 @@ impl Backend for Cuda {
         self.each("silu_mul", rows * out.width, &args);
     }
 
+    fn route(
+        &mut self,
+        _rows: usize,
+        _layer: usize,
+        _logits: &mut Buffer,
+        routing: &mut Infallible,
+    ) {
+        match *routing {}
+    }
+
+    fn scatter(&mut self, routing: &Infallible, _x: &Buffer, _out: &mut Buffer) {
+        match *routing {}
+    }
+
+    fn expert_matmul(
+        &mut self,
+        routing: &Infallible,
+        _experts: &Infallible,
+        _x: &Buffer,
+        _out: &mut Buffer,
+    ) {
+        match *routing {}
+    }
+
+    fn combine(&mut self, routing: &Infallible, _x: &Buffer, _out: &mut Buffer) {
+        match *routing {}
+    }
+
+    fn take_expert_counts(
+        &mut self,
+        routing: &mut Infallible,
+        _counts: &mut Vec<u32>,
+    ) -> Result<(), BackendError> {
+        match *routing {}
+    }
+
     fn gather_wanted(&mut self, step: &Step, wanted: Range<usize>, x: &Buffer, out: &mut Buffer) {
         let args = [
             self.at(&out.data),
@@ -293,6 +350,13 @@ impl Backend for Cuda {
         self.failed = done.clone().err();
         done
     }
+}
+
+fn no_mixtures() -> BackendError {
+    BackendError(
+        "the CUDA backend has no kernels for models with a mixture of experts; use `--device cpu`"
+            .to_owned(),
+    )
 }
 
 fn embed_of(dtype: DType) -> &'static str {

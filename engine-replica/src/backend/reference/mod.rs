@@ -1,6 +1,7 @@
 //! The contract as plain code: scalar, one thread, every weight as f32. Slow, obvious and kept for ever.
 
 mod attention;
+mod mixture;
 
 use std::ops::Range;
 
@@ -8,8 +9,9 @@ pub use attention::KvPool;
 
 use super::dequant::dequantise;
 use super::host::{HostBuffer, HostStep, floats_of};
+use super::mixture::HostRouting;
 use super::numeric::{self, LANES};
-use super::{Backend, BackendError, HeadShape, KvShape, RopeTable};
+use super::{Backend, BackendError, HeadShape, KvShape, MixtureShape, RopeTable};
 use crate::engine::step::StepBatch;
 use crate::loader::tensor::TensorView;
 use crate::model::config::RopeStyle;
@@ -32,6 +34,8 @@ impl Backend for Reference {
     type Buffer = HostBuffer;
     type KvPool = KvPool;
     type Step = HostStep;
+    type Experts = Vec<Matrix>;
+    type Routing = HostRouting;
 
     fn name(&self) -> &'static str {
         "reference"
@@ -193,6 +197,61 @@ impl Backend for Reference {
                 *o = numeric::silu(g) * u;
             }
         }
+    }
+
+    fn upload_experts(
+        &mut self,
+        experts: &[Vec<TensorView<'_>>],
+    ) -> Result<Vec<Matrix>, BackendError> {
+        experts
+            .iter()
+            .map(|parts| self.upload_matrix(parts))
+            .collect()
+    }
+
+    fn new_routing(
+        &mut self,
+        rows_max: usize,
+        shape: MixtureShape,
+    ) -> Result<HostRouting, BackendError> {
+        HostRouting::new(rows_max, shape)
+    }
+
+    fn route(
+        &mut self,
+        rows: usize,
+        layer: usize,
+        logits: &mut HostBuffer,
+        routing: &mut HostRouting,
+    ) {
+        mixture::route(rows, layer, logits, routing);
+    }
+
+    fn scatter(&mut self, routing: &HostRouting, x: &HostBuffer, out: &mut HostBuffer) {
+        mixture::scatter(routing, x, out);
+    }
+
+    fn expert_matmul(
+        &mut self,
+        routing: &HostRouting,
+        experts: &Vec<Matrix>,
+        x: &HostBuffer,
+        out: &mut HostBuffer,
+    ) {
+        mixture::matmul(routing, experts, x, out);
+    }
+
+    fn combine(&mut self, routing: &HostRouting, x: &HostBuffer, out: &mut HostBuffer) {
+        mixture::combine(routing, x, out);
+    }
+
+    fn take_expert_counts(
+        &mut self,
+        routing: &mut HostRouting,
+        counts: &mut Vec<u32>,
+    ) -> Result<(), BackendError> {
+        routing.take_counts(counts);
+        Ok(())
     }
 
     fn gather_wanted(

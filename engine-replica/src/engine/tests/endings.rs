@@ -1,5 +1,7 @@
 //! How an answer ends, and how the engine does.
 
+use replica_core::answer_text::{ThinkTokens, Thinking};
+
 use super::scripted::{Script, Step, ask, config, job, read, start, start_gated};
 use crate::engine::config::EngineConfig;
 use crate::engine::handle::SubmitError;
@@ -53,6 +55,46 @@ fn answers_end_at_the_first_reason() {
         &"bcdefghijklmnopqrstuvwxyza".repeat(2)[..49],
         Length,
         49,
+    );
+}
+
+#[test]
+fn reasoning_is_told_apart_and_stop_strings_are_of_the_content() {
+    #[track_caller]
+    fn thinks(change: impl FnOnce(&mut Job), expect: (&str, &str, u32), reason: FinishReason) {
+        let engine = start(Script::Alphabet, 64, config());
+        let mut job = job("a", 8);
+        // `b` opens and `e` closes.
+        job.thinking = Some(Thinking {
+            tokens: ThinkTokens { open: 1, close: 4 },
+            opened: false,
+        });
+        change(&mut job);
+        let told = ask(&engine, job);
+        let parts = (
+            told.reasoning.as_str(),
+            told.text.as_str(),
+            told.reasoning_tokens,
+        );
+        assert_eq!(parts, expect);
+        assert_eq!(told.finished.map(|(reason, _)| reason), Some(reason));
+        assert_eq!(
+            told.finished.map(|(_, n)| n as usize),
+            Some(told.tokens.len())
+        );
+    }
+    thinks(|_| {}, ("cd", "fghi", 2), Length);
+    thinks(|job| job.max_tokens = 4, ("cd", "", 2), Length);
+    thinks(|job| job.max_tokens = 2, ("c", "", 1), Length);
+    thinks(|job| job.max_tokens = 1, ("", "", 0), Length);
+    // A stop token ends the answer wherever it comes.
+    thinks(|job| job.stop_tokens = vec![3], ("c", "", 1), Stop);
+    thinks(|job| job.stop_tokens = vec![6], ("cd", "f", 2), Stop);
+    // A stop string in the reasoning, or over its end, is none.
+    thinks(
+        |job| job.stop_strings = vec!["d".into(), "h".into(), "df".into()],
+        ("cd", "fg", 2),
+        Stop,
     );
 }
 

@@ -1,11 +1,12 @@
-//! A15: cache on or off, any batch, any chunks, any room: the same tokens. Engines have failed here: greedy output that
+//! A15: cache on or off, any batch, any chunks, any room: the same tokens, and the same of them are reasoning. Engines have failed here: greedy output that
 //! differs between hit and miss (vLLM #5543), answers that mix with earlier prompts (mistral.rs #1026).
 
 use proptest::prelude::*;
 use replica_core::BLOCK_TOKENS;
+use replica_core::answer_text::{ThinkTokens, Thinking};
 use replica_core::sampler::SamplingParams;
 
-use super::scripted::{Script, config, expected_tokens, greedy, job, read, start};
+use super::scripted::{Script, config, expected_parts, expected_tokens, greedy, job, read, start};
 use crate::engine::config::EngineConfig;
 use crate::engine::job::{FinishReason, Job};
 
@@ -40,16 +41,24 @@ fn sampling() -> impl Strategy<Value = SamplingParams> {
     prop_oneof![Just(greedy()), warm]
 }
 
+/// `a` and `b` mark reasoning.
+fn thinking() -> impl Strategy<Value = Option<Thinking>> {
+    let tokens = ThinkTokens { open: 0, close: 1 };
+    let some = any::<bool>().prop_map(move |opened| Thinking { tokens, opened });
+    prop::option::of(some)
+}
+
 fn jobs() -> impl Strategy<Value = Vec<Job>> {
     let job = (
         prompts(),
         1..40u32,
         sampling(),
         prop::option::of(Just("tenant".to_owned())),
+        thinking(),
     )
-        .prop_map(|(prompt, max_tokens, sampling, cache_salt)| {
+        .prop_map(|(prompt, max_tokens, sampling, cache_salt, thinking)| {
             let mut job = job(&prompt, max_tokens);
-            (job.sampling, job.cache_salt) = (sampling, cache_salt);
+            (job.sampling, job.cache_salt, job.thinking) = (sampling, cache_salt, thinking);
             job
         });
     prop::collection::vec(job, 1..8)
@@ -87,6 +96,8 @@ fn check(jobs: &[Job], config: EngineConfig, spare_blocks: usize) {
             let told = read(stream);
             assert_eq!(told.tokens, expected_tokens(Script::Hash, job));
             assert_eq!(told.finished, Some((FinishReason::Length, job.max_tokens)));
+            let parts = (told.reasoning, told.text, told.reasoning_tokens);
+            assert_eq!(parts, expected_parts(job, &told.tokens));
             let cached = told.cached.unwrap() as usize;
             assert!(cached < job.prompt.len() && cached.is_multiple_of(BLOCK_TOKENS));
             assert!(prefix_cache || cached == 0);

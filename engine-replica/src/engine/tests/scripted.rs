@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use replica_core::BLOCK_TOKENS;
+use replica_core::answer_text::{AnswerPart, AnswerText};
 use replica_core::sampler::{History, Sampler, SamplingParams};
 use replica_core::text_stream::TokenText;
 
@@ -136,7 +137,32 @@ pub(super) fn expected_tokens(script: Script, job: &Job) -> Vec<u32> {
     output
 }
 
+/// The reasoning and the content that a client must read of `tokens`, computed with no engine.
+pub(super) fn expected_parts(job: &Job, tokens: &[u32]) -> (String, String, u32) {
+    let letters = Letters::new();
+    let mut text = AnswerText::new(job.thinking, job.stop_strings.clone());
+    let (mut reasoning, mut content) = (String::new(), String::new());
+    let mut deltas: Vec<_> = tokens
+        .iter()
+        .map(|&token| text.push(token, &letters))
+        .collect();
+    deltas.push(text.finish());
+    for delta in deltas {
+        match delta.part {
+            AnswerPart::Reasoning => reasoning += &delta.text,
+            AnswerPart::Content => content += &delta.text,
+        }
+    }
+    (reasoning, content, text.reasoning_tokens())
+}
+
 struct Letters(Vec<u8>);
+
+impl Letters {
+    fn new() -> Self {
+        Self((b'a'..=b'z').collect())
+    }
+}
 
 impl TokenText for Letters {
     fn bytes(&self, token: u32) -> &[u8] {
@@ -186,11 +212,7 @@ fn start_model(
         kv: vec![0; kv_blocks * BLOCK_TOKENS],
         gate,
     };
-    EngineThread::start(
-        Box::new(model),
-        config,
-        Arc::new(Letters((b'a'..=b'z').collect())),
-    )
+    EngineThread::start(Box::new(model), config, Arc::new(Letters::new()))
 }
 
 /// Room enough for any test that is not about room.
@@ -214,6 +236,7 @@ pub(super) fn greedy() -> SamplingParams {
 /// `prompt` in letters.
 pub(super) fn job(prompt: &str, max_tokens: u32) -> Job {
     Job {
+        thinking: None,
         prompt: prompt
             .bytes()
             .map(|letter| u32::from(letter - b'a'))
@@ -232,7 +255,9 @@ pub(super) fn job(prompt: &str, max_tokens: u32) -> Job {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Told {
     pub(super) cached: Option<u32>,
+    pub(super) reasoning: String,
     pub(super) text: String,
+    pub(super) reasoning_tokens: u32,
     pub(super) tokens: Vec<u32>,
     pub(super) finished: Option<(FinishReason, u32)>,
     pub(super) failed: Option<String>,
@@ -250,16 +275,24 @@ pub(super) fn read(mut stream: JobStream) -> Told {
             JobEvent::Admitted { cached_tokens } => {
                 assert_eq!(told.cached.replace(cached_tokens), None, "admitted twice");
             }
-            JobEvent::Delta { text, tokens } => {
+            JobEvent::Delta { part, text, tokens } => {
                 assert!(told.cached.is_some(), "a delta before the admission");
-                told.text += &text;
+                match part {
+                    AnswerPart::Reasoning => {
+                        assert_eq!(told.text, "", "reasoning after content");
+                        told.reasoning += &text;
+                    }
+                    AnswerPart::Content => told.text += &text,
+                }
                 told.tokens.extend(tokens.iter().map(|token| token.id));
             }
             JobEvent::Finished {
                 reason,
                 completion_tokens,
+                reasoning_tokens,
             } => {
                 told.finished = Some((reason, completion_tokens));
+                told.reasoning_tokens = reasoning_tokens;
             }
             JobEvent::Failed { message } => told.failed = Some(message),
         }

@@ -2,7 +2,12 @@
 
 use super::value::{Metadata, Value};
 use crate::loader::table::Tensors;
-use crate::model::config::{Family, ModelConfig, RopeStyle};
+use crate::model::config::{Family, MixtureConfig, ModelConfig, RopeStyle};
+
+/// The architecture whose layers have experts.
+const QWEN3_MOE: &str = "qwen3moe";
+/// The number that llama.cpp gives to choosing experts by softmax.
+const SOFTMAX_GATING: usize = 1;
 
 /// GGML's defaults for keys that a file may leave out.
 const ROPE_THETA_DEFAULT: f64 = 10_000.0;
@@ -16,8 +21,10 @@ pub(super) fn read(
     let arch = match metadata.text("general.architecture") {
         Ok(Some(arch)) => arch,
         Ok(None) => {
-            problems
-                .push("`general.architecture` is missing, expected `llama` or `qwen3`".to_owned());
+            problems.push(
+                "`general.architecture` is missing, expected `llama`, `qwen3` or `qwen3moe`"
+                    .to_owned(),
+            );
             return None;
         }
         Err(problem) => {
@@ -27,10 +34,10 @@ pub(super) fn read(
     };
     let (family, rope_style) = match arch {
         "llama" => (Family::Llama, RopeStyle::Interleaved),
-        "qwen3" => (Family::Qwen3, RopeStyle::Half),
+        "qwen3" | QWEN3_MOE => (Family::Qwen3, RopeStyle::Half),
         other => {
             problems.push(format!(
-                "the architecture is `{other}`, which this build does not compute; known: llama, qwen3"
+                "the architecture is `{other}`, which this build does not compute; known: llama, qwen3, {QWEN3_MOE}"
             ));
             return None;
         }
@@ -41,6 +48,7 @@ pub(super) fn read(
         problems,
     };
     keys.refuse_other_computations();
+    let mixture = (arch == QWEN3_MOE).then(|| keys.mixture());
     let hidden = keys.required("embedding_length");
     let layers = keys.required("block_count");
     let intermediate = keys.required("feed_forward_length");
@@ -72,6 +80,10 @@ pub(super) fn read(
         rope_style,
         rms_eps: rms_eps? as f32,
         tied_output: tensors.shape("lm_head.weight").is_none(),
+        mixture: match mixture {
+            Some(mixture) => Some(mixture?),
+            None => None,
+        },
     })
 }
 
@@ -131,6 +143,29 @@ impl Keys<'_> {
         Some(head_dim)
     }
 
+    fn mixture(&mut self) -> Option<MixtureConfig> {
+        let experts = self.required("expert_count");
+        let chosen = self.required("expert_used_count");
+        let intermediate = self.required("expert_feed_forward_length");
+        let norm = format!("{}.expert_weights_norm", self.arch);
+        let gating = self.size("expert_gating_func");
+        if let Some(gating) = gating.filter(|&gating| gating != SOFTMAX_GATING) {
+            self.problems.push(format!(
+                "`{}.expert_gating_func` is {gating}, which this build does not compute; expected {SOFTMAX_GATING} (softmax)",
+                self.arch
+            ));
+        }
+        Some(MixtureConfig {
+            experts: experts?,
+            chosen: chosen?,
+            intermediate: intermediate?,
+            // The files of this architecture have no such key as a rule, and llama.cpp takes it as true.
+            renormalise: self.take(self.metadata.bool(&norm)).unwrap_or(true),
+            every: 1,
+            dense_layers: Vec::new(),
+        })
+    }
+
     fn refuse_other_computations(&mut self) {
         let arch = self.arch;
         let scaling = self.take(self.metadata.text(&format!("{arch}.rope.scaling.type")));
@@ -139,7 +174,9 @@ impl Keys<'_> {
                 "rotary scaling `{kind}` is not computed by this build; known: none"
             ));
         }
-        for key in ["expert_count", "attention.sliding_window"] {
+        let experts = (arch != QWEN3_MOE).then_some("expert_count");
+        let others = ["expert_shared_count", "attention.sliding_window"];
+        for key in others.into_iter().chain(experts) {
             if let Some(count) = self.size(key).filter(|&count| count > 0) {
                 self.problems.push(format!(
                     "`{arch}.{key}` is {count}, which this build does not compute; expected 0 or nothing"
@@ -151,6 +188,7 @@ impl Keys<'_> {
             "embedding_scale",
             "residual_scale",
             "attention.scale",
+            "expert_weights_scale",
         ] {
             let key = format!("{arch}.{key}");
             let neutral = match self.metadata.0.get(&key) {

@@ -20,9 +20,10 @@ use self::header::Header;
 use self::value::Metadata;
 use super::error::LoadError;
 use super::fingerprint::Fingerprint;
-use super::map::MappedFile;
+use super::map::ModelFile;
 use super::table::{Placement, Tensors};
 use super::{Checkpoint, GenerationDefaults, Weights, shape};
+use crate::model::config::EXPERTS_MAX;
 
 pub(super) fn open(path: &Path) -> Result<Checkpoint, LoadError> {
     let (weights, metadata) = open_parts(path)?;
@@ -88,13 +89,13 @@ fn open_parts(path: &Path) -> Result<(Weights, Metadata), LoadError> {
 
 /// The files of one model with their headers; the same length, in order.
 struct Files {
-    files: Vec<MappedFile>,
+    files: Vec<ModelFile>,
     headers: Vec<Header>,
 }
 
 impl Files {
     fn open(path: &Path) -> Result<Self, LoadError> {
-        let first = MappedFile::open(path)?;
+        let first = ModelFile::open(path)?;
         let header =
             header::parse(first.bytes()).map_err(|problem| LoadError::one(path, problem))?;
         let paths = split::files(path, &header).map_err(|problem| LoadError::one(path, problem))?;
@@ -106,7 +107,7 @@ impl Files {
         }
         let (mut files, mut headers) = (Vec::new(), Vec::new());
         for (index, path) in paths.iter().enumerate() {
-            let file = MappedFile::open(path)?;
+            let file = ModelFile::open(path)?;
             let header = header::parse(file.bytes())
                 .and_then(|header| split::check(&header, index, paths.len()).map(|()| header))
                 .map_err(|problem| LoadError::one(path, problem))?;
@@ -140,7 +141,13 @@ fn place_tensors(tensors: &mut Tensors, file: usize, header: &Header, problems: 
             dims: &dims,
             start,
         };
-        if let Err(problem) = tensors.place(&names::hugging_face(&info.name), &placement) {
+        let placed = match (names::stacked_experts(&info.name), dims.as_slice()) {
+            (Some(name), &[experts, rows, cols]) => {
+                place_experts(tensors, &placement, (experts, rows, cols), &name)
+            }
+            _ => tensors.place(&names::hugging_face(&info.name), &placement),
+        };
+        if let Err(problem) = placed {
             problems.push(problem);
         }
     }
@@ -155,6 +162,38 @@ fn place_tensors(tensors: &mut Tensors, file: usize, header: &Header, problems: 
             types::READABLE
         ));
     }
+}
+
+/// Takes the experts of a layer in, each as a tensor of its own.
+fn place_experts(
+    tensors: &mut Tensors,
+    stack: &Placement<'_>,
+    (experts, rows, cols): (u64, u64, u64),
+    name: &dyn Fn(u64) -> String,
+) -> Result<(), String> {
+    let stored = stack.stored_name;
+    if experts > EXPERTS_MAX as u64 {
+        return Err(format!(
+            "tensor `{stored}` holds {experts} experts, expected at most {EXPERTS_MAX}"
+        ));
+    }
+    let elements = rows
+        .checked_mul(cols)
+        .and_then(|n| usize::try_from(n).ok())
+        .filter(|&n| n <= usize::MAX / 4);
+    let Some(elements) = elements else {
+        return Err(format!("tensor `{stored}` is too large: {:?}", stack.dims));
+    };
+    let bytes = stack.dtype.bytes(elements) as u64;
+    for expert in 0..experts {
+        let placement = Placement {
+            dims: &[rows, cols],
+            start: stack.start.saturating_add(expert.saturating_mul(bytes)),
+            ..*stack
+        };
+        tensors.place(&name(expert), &placement)?;
+    }
+    Ok(())
 }
 
 fn generation_defaults(metadata: &Metadata, problems: &mut Vec<String>) -> GenerationDefaults {

@@ -1,5 +1,8 @@
 //! Writes small GGUF files for tests, independently of the reader.
 
+/// Experts of a layer of `Writer::tiny("qwen3moe")`; two are chosen.
+pub(crate) const TINY_EXPERTS: u32 = 3;
+
 /// A metadata value as the writer takes it.
 #[derive(Clone, Debug)]
 pub(crate) enum Put {
@@ -56,6 +59,11 @@ impl Writer {
             Put::F32(1e-5),
         );
         file.put(&format!("{arch}.rope.freq_base"), Put::F32(50_000.0));
+        if arch == "qwen3moe" {
+            file.put("qwen3moe.expert_count", Put::U32(TINY_EXPERTS));
+            file.put("qwen3moe.expert_used_count", Put::U32(2));
+            file.put("qwen3moe.expert_feed_forward_length", Put::U32(32));
+        }
         file.put_vocab();
         let (q, kv) = (heads * head_dim, kv_heads * head_dim);
         file.matrix("token_embd.weight", vocab, hidden);
@@ -68,10 +76,17 @@ impl Writer {
             file.matrix(&name("attn_k"), kv, hidden);
             file.matrix(&name("attn_v"), kv, hidden);
             file.matrix(&name("attn_output"), hidden, q);
-            file.matrix(&name("ffn_gate"), inner, hidden);
-            file.matrix(&name("ffn_up"), inner, hidden);
-            file.matrix(&name("ffn_down"), hidden, inner);
-            if arch == "qwen3" {
+            if arch == "qwen3moe" {
+                file.matrix(&name("ffn_gate_inp"), TINY_EXPERTS, hidden);
+                file.stack(&name("ffn_gate_exps"), 32, hidden);
+                file.stack(&name("ffn_up_exps"), 32, hidden);
+                file.stack(&name("ffn_down_exps"), hidden, 32);
+            } else {
+                file.matrix(&name("ffn_gate"), inner, hidden);
+                file.matrix(&name("ffn_up"), inner, hidden);
+                file.matrix(&name("ffn_down"), hidden, inner);
+            }
+            if arch != "llama" {
                 file.vector(&name("attn_q_norm"), head_dim);
                 file.vector(&name("attn_k_norm"), head_dim);
             }
@@ -136,6 +151,14 @@ impl Writer {
         let data = (0..bytes).map(|i| (i % 251) as u8).collect();
         self.tensors
             .push((name.to_owned(), vec![cols.into(), rows.into()], 8, data));
+    }
+
+    /// The matrices of `TINY_EXPERTS` experts one after the other.
+    fn stack(&mut self, name: &str, rows: u32, cols: u32) {
+        self.matrix(name, TINY_EXPERTS * rows, cols);
+        if let Some((_, dims, ..)) = self.tensors.last_mut() {
+            *dims = vec![cols.into(), rows.into(), TINY_EXPERTS.into()];
+        }
     }
 
     /// The file's bytes.

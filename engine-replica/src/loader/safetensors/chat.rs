@@ -1,11 +1,9 @@
 //! `tokenizer_config.json` and the chat template, which is in it or beside it.
 
-use std::path::Path;
-
 use serde::Deserialize;
 
-use super::optional_file;
 use crate::loader::error::LoadError;
+use crate::loader::folder::Folder;
 use crate::template::{ChatTemplate, SpecialTokens};
 use crate::tokenizer::Tokenizer;
 
@@ -51,10 +49,10 @@ struct NamedTemplate {
 }
 
 pub(super) fn read_template(
-    folder: &Path,
+    folder: Folder<'_>,
     config: &TokenizerConfig,
 ) -> Result<Option<String>, LoadError> {
-    if let Some(source) = optional_file(folder, "chat_template.jinja")? {
+    if let Some(source) = folder.text("chat_template.jinja")? {
         return Ok(Some(source));
     }
     Ok(match &config.chat_template {

@@ -3,7 +3,10 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::model::config::{Family, ModelConfig, RopeStyle};
+use crate::model::config::{Family, MixtureConfig, ModelConfig, RopeStyle};
+
+/// The architecture whose layers may have experts.
+const QWEN3_MOE: &str = "Qwen3MoeForCausalLM";
 
 /// Hugging Face's default where the file says nothing.
 const ROPE_THETA_DEFAULT: f64 = 10_000.0;
@@ -35,6 +38,14 @@ pub(super) struct Config {
     layer_types: Option<Vec<String>>,
     partial_rotary_factor: Option<f64>,
     quantization_config: Option<Value>,
+    num_experts: Option<usize>,
+    /// What newer exporters call `num_experts`.
+    num_local_experts: Option<usize>,
+    num_experts_per_tok: Option<usize>,
+    moe_intermediate_size: Option<usize>,
+    norm_topk_prob: Option<bool>,
+    decoder_sparse_step: Option<usize>,
+    mlp_only_layers: Option<Vec<usize>>,
     pub(super) eos_token_id: Option<OneOrMany>,
 }
 
@@ -80,6 +91,7 @@ impl Config {
         let heads = required("num_attention_heads", self.num_attention_heads);
         let intermediate = required("intermediate_size", self.intermediate_size);
         let context_max = required("max_position_embeddings", self.max_position_embeddings);
+        let mixture = self.has_experts().then(|| self.mixture(problems));
         if self.rms_norm_eps.is_none() {
             problems.push("config.json lacks `rms_norm_eps`".to_owned());
         }
@@ -106,6 +118,34 @@ impl Config {
             rope_style: RopeStyle::Half,
             rms_eps: self.rms_norm_eps? as f32,
             tied_output: self.tie_word_embeddings,
+            mixture: match mixture {
+                Some(mixture) => Some(mixture?),
+                None => None,
+            },
+        })
+    }
+
+    fn has_experts(&self) -> bool {
+        self.architectures == [QWEN3_MOE]
+    }
+
+    fn mixture(&self, problems: &mut Vec<String>) -> Option<MixtureConfig> {
+        let mut required = |name: &str, value: Option<usize>| {
+            if value.is_none() {
+                problems.push(format!("config.json lacks `{name}`"));
+            }
+            value
+        };
+        let experts = required("num_experts", self.num_experts.or(self.num_local_experts));
+        let chosen = required("num_experts_per_tok", self.num_experts_per_tok);
+        let intermediate = required("moe_intermediate_size", self.moe_intermediate_size);
+        Some(MixtureConfig {
+            experts: experts?,
+            chosen: chosen?,
+            intermediate: intermediate?,
+            renormalise: self.norm_topk_prob.unwrap_or(false),
+            every: self.decoder_sparse_step.unwrap_or(1),
+            dense_layers: self.mlp_only_layers.clone().unwrap_or_default(),
         })
     }
 
@@ -113,11 +153,11 @@ impl Config {
         let architectures: Vec<&str> = self.architectures.iter().map(String::as_str).collect();
         match architectures.as_slice() {
             ["LlamaForCausalLM"] => Some(Family::Llama),
-            ["Qwen3ForCausalLM"] => Some(Family::Qwen3),
+            ["Qwen3ForCausalLM"] | [QWEN3_MOE] => Some(Family::Qwen3),
             other => {
                 problems.push(format!(
                     "config.json has the architectures {other:?}, of which this build computes none; known: \
-                     LlamaForCausalLM, Qwen3ForCausalLM"
+                     LlamaForCausalLM, Qwen3ForCausalLM, {QWEN3_MOE}"
                 ));
                 None
             }

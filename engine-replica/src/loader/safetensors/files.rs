@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::header::Header;
 use crate::loader::error::LoadError;
 use crate::loader::fingerprint::Fingerprint;
-use crate::loader::map::MappedFile;
+use crate::loader::folder::Folder;
 use crate::loader::table::Tensors;
 
 const SINGLE: &str = "model.safetensors";
@@ -23,7 +23,7 @@ struct Index {
 
 /// Maps the weight files of a folder and places their tensors.
 pub(super) fn open(
-    folder: &Path,
+    folder: Folder<'_>,
     fingerprint: &mut Fingerprint,
     problems: &mut Vec<String>,
 ) -> Result<Tensors, LoadError> {
@@ -32,10 +32,9 @@ pub(super) fn open(
     let mut files = Vec::new();
     let mut headers = BTreeMap::new();
     for (index, name) in names.iter().enumerate() {
-        let path = folder.join(name);
-        let file = MappedFile::open(&path)?;
-        let header =
-            Header::parse(file.bytes()).map_err(|problem| LoadError::one(&path, problem))?;
+        let file = folder.weights(name)?;
+        let header = Header::parse(file.bytes())
+            .map_err(|problem| LoadError::one(&folder.path().join(name), problem))?;
         fingerprint.add(
             file.bytes().get(..header.data_start).unwrap_or_default(),
             file.bytes().len(),
@@ -61,24 +60,20 @@ pub(super) fn open(
 }
 
 /// Tensor name to file name; a folder with one file gives that file under the empty name.
-fn read_index(folder: &Path) -> Result<BTreeMap<String, String>, LoadError> {
-    if folder.join(SINGLE).is_file() {
+fn read_index(folder: Folder<'_>) -> Result<BTreeMap<String, String>, LoadError> {
+    if folder.has(SINGLE) {
         return Ok(BTreeMap::from([(String::new(), SINGLE.to_owned())]));
     }
-    let path = folder.join(INDEX);
-    let text = match std::fs::read(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Err(LoadError::one(
-                folder,
-                format!(
-                    "holds neither {SINGLE} nor {INDEX}; this build reads safetensors and GGUF, no other weights"
-                ),
-            ));
-        }
-        Err(error) => return Err(LoadError::one(&path, format!("cannot be read: {error}"))),
+    let path = folder.path().join(INDEX);
+    let Some(text) = folder.text(INDEX)? else {
+        return Err(LoadError::one(
+            folder.path(),
+            format!(
+                "holds neither {SINGLE} nor {INDEX}; this build reads safetensors and GGUF, no other weights"
+            ),
+        ));
     };
-    let index: Index = serde_json::from_slice(&text)
+    let index: Index = serde_json::from_str(&text)
         .map_err(|error| LoadError::one(&path, format!("is damaged: {error}")))?;
     let names: BTreeSet<&str> = index.weight_map.values().map(String::as_str).collect();
     if names.is_empty() || names.len() > FILES_MAX {

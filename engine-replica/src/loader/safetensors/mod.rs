@@ -9,8 +9,6 @@ mod sampling;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
-
 use serde::de::DeserializeOwned;
 
 use self::chat::{TokenText, TokenizerConfig, make_template, read_template};
@@ -18,10 +16,11 @@ use self::config::Config;
 use self::sampling::GenerationConfig;
 use super::error::LoadError;
 use super::fingerprint::Fingerprint;
+use super::folder::Folder;
 use super::{Checkpoint, Weights, shape};
 use crate::tokenizer::Tokenizer;
 
-pub(super) fn open(folder: &Path) -> Result<Checkpoint, LoadError> {
+pub(super) fn open(folder: Folder<'_>) -> Result<Checkpoint, LoadError> {
     let (weights, config) = open_parts(folder)?;
     let tokenizer_json = required_file(folder, "tokenizer.json")?;
     let tokenizer_config: TokenizerConfig =
@@ -31,7 +30,7 @@ pub(super) fn open(folder: &Path) -> Result<Checkpoint, LoadError> {
 
     let bos = tokenizer_config.bos_token.as_ref().map(TokenText::text);
     let tokenizer = Tokenizer::from_json(&tokenizer_json, bos)
-        .map_err(|problems| LoadError::new(&folder.join("tokenizer.json"), problems))?;
+        .map_err(|problems| LoadError::new(&folder.path().join("tokenizer.json"), problems))?;
     let mut problems = Vec::new();
     let tokens = tokenizer.len();
     if tokens > weights.config.vocab {
@@ -59,44 +58,47 @@ pub(super) fn open(folder: &Path) -> Result<Checkpoint, LoadError> {
     }
     match template {
         Some(template) if problems.is_empty() => Ok(Checkpoint {
-            name: folder_name(folder),
+            name: folder.name(),
             weights,
             tokenizer,
             template,
             eos,
             generation: generation.defaults(),
         }),
-        _ => Err(LoadError::new(folder, problems)),
+        _ => Err(LoadError::new(folder.path(), problems)),
     }
 }
 
-pub(super) fn open_weights(folder: &Path) -> Result<Weights, LoadError> {
+pub(super) fn open_weights(folder: Folder<'_>) -> Result<Weights, LoadError> {
     open_parts(folder).map(|(weights, _)| weights)
 }
 
-fn open_parts(folder: &Path) -> Result<(Weights, Config), LoadError> {
+fn open_parts(folder: Folder<'_>) -> Result<(Weights, Config), LoadError> {
     let mut problems = Vec::new();
     let mut fingerprint = Fingerprint::new();
     let text = required_file(folder, "config.json")?;
     fingerprint.add(text.as_bytes(), text.len());
     let config: Config = serde_json::from_str(&text).map_err(|error| {
-        LoadError::one(&folder.join("config.json"), format!("is damaged: {error}"))
+        LoadError::one(
+            &folder.path().join("config.json"),
+            format!("is damaged: {error}"),
+        )
     })?;
     let model = config.model(&mut problems);
     let model = match model {
         Some(model) if problems.is_empty() => model,
-        _ => return Err(LoadError::new(folder, problems)),
+        _ => return Err(LoadError::new(folder.path(), problems)),
     };
     shape::check_config(&model, &mut problems);
     if !problems.is_empty() {
-        return Err(LoadError::new(folder, problems));
+        return Err(LoadError::new(folder.path(), problems));
     }
     let tensors = files::open(folder, &mut fingerprint, &mut problems)?;
     if problems.is_empty() {
         shape::check_tensors(&model, &tensors, &mut problems);
     }
     if !problems.is_empty() {
-        return Err(LoadError::new(folder, problems));
+        return Err(LoadError::new(folder.path(), problems));
     }
     Ok((
         Weights {
@@ -141,35 +143,19 @@ fn eos_tokens(
     all
 }
 
-fn folder_name(folder: &Path) -> String {
-    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-    folder.file_name().map_or_else(
-        || "model".to_owned(),
-        |name| name.to_string_lossy().into_owned(),
-    )
-}
-
-fn optional_file(folder: &Path, name: &str) -> Result<Option<String>, LoadError> {
-    let path = folder.join(name);
-    match std::fs::read_to_string(&path) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(LoadError::one(&path, format!("cannot be read: {error}"))),
-    }
-}
-
-fn required_file(folder: &Path, name: &str) -> Result<String, LoadError> {
-    optional_file(folder, name)?.ok_or_else(|| {
+fn required_file(folder: Folder<'_>, name: &str) -> Result<String, LoadError> {
+    folder.text(name)?.ok_or_else(|| {
         LoadError::one(
-            folder,
+            folder.path(),
             format!("holds no {name}, which a Hugging Face folder must have"),
         )
     })
 }
 
-fn parse_file<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Option<T>, LoadError> {
-    optional_file(folder, name)?
+fn parse_file<T: DeserializeOwned>(folder: Folder<'_>, name: &str) -> Result<Option<T>, LoadError> {
+    folder
+        .text(name)?
         .map(|text| serde_json::from_str(&text))
         .transpose()
-        .map_err(|error| LoadError::one(&folder.join(name), format!("is damaged: {error}")))
+        .map_err(|error| LoadError::one(&folder.path().join(name), format!("is damaged: {error}")))
 }

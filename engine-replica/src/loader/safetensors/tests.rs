@@ -1,4 +1,4 @@
-//! Hugging Face folders that are right and wrong, made from the tiny models of `tests/golden`.
+//! Hugging Face folders that are right and wrong, made from the tiny models of `tests/golden` and the built-in one.
 
 use std::path::{Path, PathBuf};
 
@@ -8,11 +8,15 @@ use tempfile::TempDir;
 
 use crate::loader::tensor::{DType, TensorSource};
 use crate::loader::{GenerationDefaults, LoadError, open, open_weights};
-use crate::model::config::{Family, RopeStyle};
+use crate::model::config::{Family, MixtureConfig, RopeStyle};
 
 fn golden(name: &str) -> PathBuf {
+    let folder = match name {
+        "abacus" => "models",
+        _ => "../tests/golden",
+    };
     Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../tests/golden")
+        .join(folder)
         .join(name)
 }
 
@@ -45,8 +49,8 @@ fn problems<T>(result: Result<T, LoadError>) -> Vec<String> {
 
 #[test]
 fn the_abacus_folder_opens_whole() {
-    let model = open(&golden("abacus-prototype")).unwrap();
-    assert_eq!(model.name, "abacus-prototype");
+    let model = open(&golden("abacus")).unwrap();
+    assert_eq!(model.name, "abacus");
     let config = &model.weights.config;
     assert_eq!(
         (config.family, config.rope_style, config.tied_output),
@@ -90,6 +94,68 @@ fn a_sharded_folder_opens_through_its_index() {
 }
 
 #[test]
+fn a_folder_with_experts_opens_with_its_mixture() {
+    let config = open_weights(&golden("qwen3moe-mixed")).unwrap().config;
+    let mixture = MixtureConfig {
+        experts: 8,
+        chosen: 2,
+        intermediate: 20,
+        renormalise: false,
+        every: 2,
+        dense_layers: vec![3],
+    };
+    assert_eq!(
+        (config.family, &config.mixture),
+        (Family::Qwen3, &Some(mixture))
+    );
+    let sparse: Vec<usize> = (0..4).filter(|&i| config.mixture_of(i).is_some()).collect();
+    assert_eq!(sparse, [1]);
+}
+
+#[test]
+fn experts_that_do_not_fit_their_config_are_refused_all_at_once() {
+    let folder = copy("qwen3moe-random");
+    let changes = [
+        ("num_local_experts", json!(null)),
+        ("moe_intermediate_size", json!(null)),
+    ];
+    edit(&folder, "config.json", &changes);
+    assert_eq!(
+        problems(open_weights(folder.path())),
+        [
+            "config.json lacks `num_experts`",
+            "config.json lacks `moe_intermediate_size`"
+        ]
+    );
+    let changes = [
+        ("num_experts", json!(9)),
+        ("num_experts_per_tok", json!(10)),
+        ("moe_intermediate_size", json!(20)),
+        ("decoder_sparse_step", json!(0)),
+    ];
+    edit(&folder, "config.json", &changes);
+    assert_eq!(
+        problems(open_weights(folder.path())),
+        [
+            "the count of experts chosen for a token is 10, expected 1 to 9",
+            "the distance between layers with experts is 0, expected 1 to 4"
+        ]
+    );
+    let changes = [
+        ("num_experts_per_tok", json!(2)),
+        ("decoder_sparse_step", json!(1)),
+    ];
+    edit(&folder, "config.json", &changes);
+    let problems = problems(open_weights(folder.path()));
+    // Three matrices of the ninth expert and the router, in each of four layers.
+    assert_eq!(problems.len(), 4 * 4, "{problems:?}");
+    assert_eq!(
+        problems[0],
+        "tensor `model.layers.0.mlp.gate.weight` is 8 × 36, expected 9 × 36"
+    );
+}
+
+#[test]
 fn the_newer_rope_parameters_are_read() {
     assert!(
         (open_weights(&golden("qwen3-random"))
@@ -104,7 +170,7 @@ fn the_newer_rope_parameters_are_read() {
 
 #[test]
 fn computations_that_are_not_there_are_refused_all_at_once() {
-    let folder = copy("abacus-prototype");
+    let folder = copy("abacus");
     let changes = [
         ("rope_scaling", json!({"rope_type": "yarn", "factor": 4.0})),
         ("attention_bias", json!(true)),
@@ -129,7 +195,7 @@ fn computations_that_are_not_there_are_refused_all_at_once() {
 
 #[test]
 fn harmless_settings_are_let_through() {
-    let folder = copy("abacus-prototype");
+    let folder = copy("abacus");
     // Qwen3 writes a window beside the switch that turns it off; `default` is no scaling.
     let changes = [
         ("sliding_window", json!(4096)),
@@ -141,14 +207,14 @@ fn harmless_settings_are_let_through() {
 
 #[test]
 fn another_architecture_is_refused_by_name() {
-    let folder = copy("abacus-prototype");
+    let folder = copy("abacus");
     edit(
         &folder,
         "config.json",
         &[("architectures", json!(["MambaForCausalLM"]))],
     );
     let expect = "config.json has the architectures [\"MambaForCausalLM\"], of which this build computes none; known: \
-                  LlamaForCausalLM, Qwen3ForCausalLM";
+                  LlamaForCausalLM, Qwen3ForCausalLM, Qwen3MoeForCausalLM";
     assert_eq!(problems(open(folder.path())), [expect]);
 }
 
@@ -170,7 +236,7 @@ fn shapes_are_checked_against_the_config() {
 
 #[test]
 fn a_tied_head_that_is_not_there_is_missed() {
-    let folder = copy("abacus-prototype");
+    let folder = copy("abacus");
     edit(
         &folder,
         "config.json",
@@ -204,7 +270,7 @@ fn missing_files_are_named() {
              tokenizer_config.json",
         ),
     ] {
-        let folder = copy("abacus-prototype");
+        let folder = copy("abacus");
         std::fs::remove_file(folder.path().join(file)).unwrap();
         assert_eq!(problems(open(folder.path())), [expect], "{file}");
     }
@@ -212,7 +278,7 @@ fn missing_files_are_named() {
 
 #[test]
 fn a_template_file_wins_over_the_tokenizer_s() {
-    let folder = copy("abacus-prototype");
+    let folder = copy("abacus");
     std::fs::write(
         folder.path().join("chat_template.jinja"),
         "only {{ eos_token }}",
@@ -274,7 +340,7 @@ fn unread_types_and_wrong_sizes_are_named() {
     let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
     bytes.extend(header.as_bytes());
     bytes.extend([0; 12]);
-    let folder = copy("abacus-prototype");
+    let folder = copy("abacus");
     std::fs::write(folder.path().join("model.safetensors"), &bytes).unwrap();
     let expect = [
         "tensor `c` takes bytes 4 to 10, which does not fit its shape [2, 2] in BF16".to_owned(),

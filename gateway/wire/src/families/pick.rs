@@ -2,6 +2,27 @@
 
 use super::Family;
 
+/// The family with the most marks in the template, none where two families have equally many.
+pub(super) fn by_template<'a>(rows: &'a [Family], template: &str) -> Option<&'a Family> {
+    let marks = |family: &Family| family.template.iter().map(String::len).sum::<usize>();
+    let fits = |family: &&Family| {
+        let all = family
+            .template
+            .iter()
+            .all(|mark| template.contains(&**mark));
+        all && marks(family) > 0
+    };
+    let best = rows
+        .iter()
+        .filter(fits)
+        .max_by_key(|family| marks(family))?;
+    let equal = rows
+        .iter()
+        .filter(fits)
+        .filter(|family| marks(family) == marks(best));
+    (equal.count() == 1).then_some(best)
+}
+
 /// The best pattern's family, none where two families have equally good ones.
 pub(super) fn best<'a>(rows: &'a [Family], model: &str) -> Option<&'a Family> {
     let name = model.rsplit('/').next().unwrap_or(model);

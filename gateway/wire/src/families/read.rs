@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::plain;
+use crate::scan::ThinkingScan;
 
 /// The longest marker, in bytes: a splitter holds back at most this much text.
 pub const MARKER_BYTES_MAX: usize = 64;
@@ -38,6 +39,66 @@ pub struct Family {
     pub(super) models: Vec<String>,
     /// How its reasoning is marked.
     pub grammar: Grammar,
+    /// How thinking is switched.
+    pub switch: Switch,
+    /// What of earlier reasoning goes along with a request.
+    pub history: History,
+    /// Whether its template writes the reasoning effort at the head of the prompt: another effort is another prompt from there on.
+    pub effort_in_head: bool,
+    pub(super) template: Vec<String>,
+}
+
+/// What of earlier reasoning goes along with a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum History {
+    /// All that the client sends: the template chooses, or the model wants it.
+    #[default]
+    Keep,
+    /// What was thought since the user's last words, as between the calls of a tool.
+    ToolLoop,
+    /// Nothing.
+    Strip,
+}
+
+/// The chat template's switch for thinking: a member of `chat_template_kwargs`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Switch {
+    /// The names that engines take, the template's own first; without any, thinking cannot be switched.
+    #[serde(default)]
+    pub names: Vec<String>,
+    /// What switches it on, where it is a word; otherwise `true` does.
+    pub on: Option<String>,
+    /// What switches it off, where it is a word; otherwise `false` does.
+    pub off: Option<String>,
+}
+
+impl Switch {
+    const NONE: Self = Self {
+        names: Vec::new(),
+        on: None,
+        off: None,
+    };
+
+    /// Whether a request wants thinking on or off, where it says, and whether it says so by this switch.
+    #[must_use]
+    pub fn wish(&self, asked: &ThinkingScan) -> Option<(bool, bool)> {
+        let word = |word: &Option<String>| word.clone().unwrap_or_default();
+        asked.wish(&self.names, &word(&self.on), &word(&self.off))
+    }
+
+    /// The member that switches thinking, as JSON; `None` where there is no switch.
+    #[must_use]
+    pub fn member(&self, thinking: bool) -> Option<String> {
+        let name = self.names.first()?;
+        let word = if thinking { &self.on } else { &self.off };
+        let value = match word {
+            Some(word) => format!("\"{word}\""),
+            None => thinking.to_string(),
+        };
+        Some(format!("\"{name}\":{value}"))
+    }
 }
 
 impl Family {
@@ -116,6 +177,28 @@ struct Row {
     models: Vec<String>,
     style: Option<Style>,
     tags: Option<Tags>,
+    switch: Option<SwitchRow>,
+    #[serde(default)]
+    history: History,
+    #[serde(default)]
+    template: Vec<String>,
+    #[serde(default)]
+    effort_in_head: bool,
+}
+
+/// One name, or a whole switch.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum SwitchRow {
+    Name(String),
+    Switch(Switch),
+}
+
+/// What of a policy file concerns families.
+#[derive(Deserialize)]
+struct PolicyFile {
+    #[serde(default)]
+    families: Vec<Row>,
 }
 
 #[derive(Deserialize)]
@@ -127,10 +210,21 @@ enum Style {
 
 pub(super) fn read(text: &str) -> Result<Vec<Family>, FamilyError> {
     let file: File = toml::from_str(text).map_err(|error| FamilyError::new(error.to_string()))?;
+    checked(file.family)
+}
+
+/// The `[[families]]` of a policy file.
+pub(super) fn read_policy(text: &str) -> Result<Vec<Family>, FamilyError> {
+    let file: PolicyFile =
+        toml::from_str(text).map_err(|error| FamilyError::new(error.to_string()))?;
+    checked(file.families)
+}
+
+fn checked(all: Vec<Row>) -> Result<Vec<Family>, FamilyError> {
     let mut problems = Vec::new();
     let mut taken = BTreeSet::new();
     let mut rows = Vec::new();
-    for row in file.family {
+    for row in all {
         for name in std::iter::once(&row.name).chain(&row.aliases) {
             if !taken.insert(plain(name)) {
                 problems.push(format!("`{}`: the name `{name}` is taken", row.name));
@@ -147,6 +241,15 @@ pub(super) fn read(text: &str) -> Result<Vec<Family>, FamilyError> {
 
 fn family(row: Row, problems: &mut Vec<String>) -> Option<Family> {
     let name = row.name;
+    let switch = match row.switch {
+        None => Switch::NONE,
+        Some(SwitchRow::Name(name)) => Switch {
+            names: vec![name],
+            ..Switch::NONE
+        },
+        Some(SwitchRow::Switch(switch)) => switch,
+    };
+    check_switch(&name, &switch, problems);
     let grammar = match (row.style, row.tags) {
         (Some(Style::None), None) => Grammar::None,
         (Some(Style::Channels), None) => Grammar::Channels,
@@ -166,7 +269,23 @@ fn family(row: Row, problems: &mut Vec<String>) -> Option<Family> {
         aliases: row.aliases,
         models: row.models,
         grammar,
+        switch,
+        history: row.history,
+        template: row.template,
+        effort_in_head: row.effort_in_head,
     })
+}
+
+fn check_switch(family: &str, switch: &Switch, problems: &mut Vec<String>) {
+    let texts = switch.names.iter().chain(&switch.on).chain(&switch.off);
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    for text in texts {
+        if text.is_empty() || text.len() > MARKER_BYTES_MAX || !text.chars().all(plain) {
+            problems.push(format!(
+                "`{family}`: `switch`: {text:?}: needs 1 to {MARKER_BYTES_MAX} letters, digits, `-`, `_` or `.`"
+            ));
+        }
+    }
 }
 
 fn check_tags(name: &str, tags: &Tags, problems: &mut Vec<String>) {

@@ -74,5 +74,57 @@ fn a_wrong_file_is_refused_with_every_problem() {
     for part in ["`style`", "taken", "`open`", "newline"] {
         assert!(error.contains(part), "{part} in {error}");
     }
-    assert!(Families::parse("[[family]]\nname='a'\nstyle='none'\nswitch=1").is_err());
+    assert!(Families::parse("[[family]]\nname='a'\nstyle='none'\nmark=1").is_err());
+}
+
+#[test]
+fn a_template_tells_its_family_by_all_of_its_marks() {
+    let check = |template: &str, expect: Option<&str>| {
+        let families = families();
+        let found = families.of_template(template).map(|family| &*family.name);
+        assert_eq!(found, expect, "{template}");
+    };
+    let qwen3 = r"{{- '<|im_start|>assistant\n' }}{%- if enable_thinking is defined and enable_thinking is false %}{{- '<think>\n\n</think>\n\n' }}";
+    check(qwen3, Some("qwen3"));
+    check(&format!("{qwen3}<function="), Some("qwen3.5"));
+    check(&qwen3.replace("enable_thinking", "x"), None);
+    check(r"{{'<｜Assistant｜><think>\n'}}", Some("deepseek-r1"));
+    check("<|channel|>analysis<|message|>", Some("gpt-oss"));
+    check("[THINK]<seed:think>", Some("seed-oss"));
+    check("", None);
+}
+
+#[test]
+fn a_policys_own_families_come_first() {
+    let text = "version = 1\n[[families]]\nname='house'\nmodels=['qwen3-*','m']\nswitch='think'\nstyle='channels'\n[[families]]\nname='QwQ'\nstyle='none'\n";
+    let families = Families::with_policy(text).unwrap();
+    let of = |model: &str| families.of_model(model).map(|family| &*family.name);
+    assert_eq!(
+        [of("m"), of("Qwen/Qwen3-8B"), of("QwQ-32B"), of("GLM-4.6")],
+        [Some("house"), Some("house"), None, Some("glm-4.5")]
+    );
+    assert!(matches!(
+        families.named("qwq").unwrap().grammar,
+        Grammar::None
+    ));
+    assert_eq!(
+        families
+            .named("house")
+            .unwrap()
+            .switch
+            .member(true)
+            .as_deref(),
+        Some("\"think\":true")
+    );
+    let error = Families::with_policy(&text.replace("'think'", "'a b'")).unwrap_err();
+    assert!(error.to_string().contains("`house`: `switch`"), "{error}");
+    assert!(Families::with_policy(&text.replace("models", "model")).is_err());
+}
+
+#[test]
+fn rc_086_families_that_write_the_effort_first_are_known() {
+    let families = Families::built_in().unwrap();
+    let first = |model: &str| families.of_model(model).unwrap().effort_in_head;
+    assert!(first("openai/gpt-oss-20b") && first("GLM-5.2") && first("deepseek-v4-pro"));
+    assert!(!first("qwen3-8b") && !first("deepseek-v3.1"));
 }

@@ -20,7 +20,7 @@ fn tables_that_fit_are_taken() {
     check(
         "version = 1\npools = [{ name = \"p\", replicas = [\"gpu\"] }]\n[[lanes]]\nname = \"l\"\npool = \"p\"\n[[rules]]\nname = \"r\"\nwhen = \"request.stream\"\nlane = \"l\"\n",
         &expect![[r#"
-            Lanes { pools: [Pool { name: "p", replicas: ["gpu"] }], lanes: [Lane { name: "l", pool: Some("p") }], rules: [Rule { name: "r", when: "request.stream", lane: "l" }] }
+            Lanes { pools: [Pool { name: "p", replicas: ["gpu"], ids: [ReplicaId(2366179527480678300)] }], lanes: [Lane { name: "l", pool: Some("p") }], rules: [Rule { name: "r", when: "request.stream", lane: "l" }] }
         "#]],
     );
 }
@@ -121,7 +121,7 @@ fn every_wrong_condition_is_said_at_its_place() {
             a.toml:7:16: `rules[0].when` has an unknown name `request.modle`; expected one of `request.model`, `request.stream`, `request.prompt_tokens`, `request.max_tokens`, `request.messages`, `request.has_tools`, `request.session`, `request.header`
             a.toml:11:9: `rules[1].when` has an unknown name `reqest`; did you mean `request`?
             a.toml:15:9: `rules[2].when` has an unknown name `stream`; did you mean `request.stream`?
-            a.toml:15:19: `rules[2].when` has an unknown name `zebra`; expected one of `request.model`, `request.stream`, `request.prompt_tokens`, `request.max_tokens`, `request.messages`, `request.has_tools`, `request.session`, `request.header`
+            a.toml:15:19: `rules[2].when` has an unknown name `zebra`; expected `difficulty` or one of `request.model`, `request.stream`, `request.prompt_tokens`, `request.max_tokens`, `request.messages`, `request.has_tools`, `request.session`, `request.header`
             a.toml:19:16: `rules[3].when` has a whole number as the condition; expected true or false
             a.toml:23:28: `rules[4].when` has a text as what `>` takes; expected a whole number
             a.toml:27:23: `rules[5].when` gives `==` a text and a whole number; expected two texts, two whole numbers, or two that are true or false
@@ -138,7 +138,7 @@ fn every_wrong_condition_is_said_at_its_place() {
             a.toml:71:23: `rules[16].when` gives `in` a text and a list; expected something and a list of its like
             a.toml:75:17: `rules[17].when` gives `==` the whole request and the whole request; expected two texts, two whole numbers, or two that are true or false
             a.toml:79:24: `rules[18].when` gives `?:` true or false and a whole number and true or false; expected a condition and two of one kind
-            a.toml:83:28: `rules[19].when` has a value of a kind that no request has; expected `true`, `false`, a whole number or a text in quotes
+            a.toml:83:16: `rules[19].when` has a whole number as what `>` takes; expected a number with a point
             a.toml:87:28: `rules[20].when` is no CEL expression: mismatched input '<EOF>'
             a.toml:91:27: `rules[21].when` is no CEL expression: extraneous input '>'
             a.toml:95:9: `rules[22].when` is no CEL expression: token recognition error at: 'é'
@@ -227,6 +227,7 @@ fn changed_tables_are_told_and_a_pool_is_held_against_a_fleet_only_where_there_i
 #[test]
 fn the_example_in_the_default_file_compiles() {
     let (_, example) = DEFAULT_POLICY.split_once("# [[pools]]").unwrap();
+    let (example, _) = example.split_once("\n\n").unwrap();
     let lines = example
         .lines()
         .map(|line| line.trim_start_matches('#').trim_start());

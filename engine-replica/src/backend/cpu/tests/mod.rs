@@ -9,6 +9,7 @@ use crate::model::config::RopeStyle;
 
 pub(in crate::backend) mod attention;
 pub(in crate::backend) mod matmul;
+mod mixture;
 
 /// A CPU backend for each instruction set here, and several thread counts.
 fn backends() -> impl Iterator<Item = (String, Cpu)> {

@@ -6,7 +6,7 @@ mod split;
 use super::super::{Checkpoint, LoadError, open};
 use super::writer::{Put, Writer};
 use crate::loader::tensor::{DType, TensorSource};
-use crate::model::config::{Family, ModelConfig, RopeStyle};
+use crate::model::config::{Family, MixtureConfig, ModelConfig, RopeStyle};
 
 fn open_bytes(bytes: &[u8]) -> Result<Checkpoint, LoadError> {
     let folder = tempfile::tempdir().unwrap();
@@ -40,6 +40,7 @@ fn a_llama_file_opens_with_its_shape_tensors_vocabulary_and_ends() {
         rope_style: RopeStyle::Interleaved,
         rms_eps: 1e-5,
         tied_output: true,
+        mixture: None,
     };
     assert_eq!(model.weights.config, expect);
     assert_eq!(model.eos, [257]);
@@ -72,6 +73,80 @@ fn a_qwen3_file_turns_half_heads_and_needs_head_norms() {
             "tensor `model.layers.0.self_attn.q_norm.weight` is missing, expected 1 × 16",
             "tensor `model.layers.1.self_attn.q_norm.weight` is missing, expected 1 × 16",
         ],
+    );
+}
+
+#[test]
+fn stacked_experts_become_a_tensor_each() {
+    let file = Writer::tiny("qwen3moe");
+    let model = open_bytes(&file.bytes()).unwrap();
+    let mixture = MixtureConfig {
+        experts: 3,
+        chosen: 2,
+        intermediate: 32,
+        renormalise: true,
+        every: 1,
+        dense_layers: Vec::new(),
+    };
+    assert_eq!(model.weights.config.family, Family::Qwen3);
+    assert_eq!(model.weights.config.mixture, Some(mixture));
+    for (name, stored, shape) in [
+        ("gate_proj", "ffn_gate_exps", (32, 64)),
+        ("down_proj", "ffn_down_exps", (64, 32)),
+    ] {
+        let stored = format!("blk.1.{stored}.weight");
+        let (.., data) = file
+            .tensors
+            .iter()
+            .find(|(name, ..)| *name == stored)
+            .unwrap();
+        for (expert, data) in data.chunks_exact(data.len() / 3).enumerate() {
+            let name = format!("model.layers.1.mlp.experts.{expert}.{name}.weight");
+            let found = model.weights.tensors.tensor(&name).unwrap();
+            assert_eq!((found.rows, found.cols), shape);
+            assert_eq!(found.data, data);
+        }
+    }
+    let plain = file
+        .clone()
+        .with("qwen3moe.expert_weights_norm", Put::Bool(false));
+    let plain = open_bytes(&plain.bytes()).unwrap().weights.config.mixture;
+    assert!(!plain.unwrap().renormalise);
+}
+
+#[test]
+fn experts_that_are_missing_or_chosen_in_another_way_are_refused() {
+    let mut file = Writer::tiny("qwen3moe");
+    for (name, dims, ..) in &mut file.tensors {
+        if name == "blk.0.ffn_up_exps.weight" {
+            dims[2] = 2;
+        }
+    }
+    refused(
+        &file,
+        &["tensor `model.layers.0.mlp.experts.2.up_proj.weight` is missing, expected 32 × 64"],
+    );
+    let file = Writer::tiny("qwen3moe")
+        .without("qwen3moe.expert_used_count")
+        .with("qwen3moe.expert_gating_func", Put::U32(2))
+        .with("qwen3moe.expert_shared_count", Put::U32(1));
+    refused(
+        &file,
+        &[
+            "`qwen3moe.expert_shared_count` is 1, which this build does not compute; expected 0 or nothing",
+            "metadata key `qwen3moe.expert_used_count` is missing",
+            "`qwen3moe.expert_gating_func` is 2, which this build does not compute; expected 1 (softmax)",
+        ],
+    );
+    let file = Writer::tiny("qwen3moe").with("qwen3moe.expert_used_count", Put::U32(4));
+    refused(
+        &file,
+        &["the count of experts chosen for a token is 4, expected 1 to 3"],
+    );
+    let file = Writer::tiny("qwen3").with("qwen3.expert_count", Put::U32(3));
+    refused(
+        &file,
+        &["`qwen3.expert_count` is 3, which this build does not compute; expected 0 or nothing"],
     );
 }
 
@@ -177,7 +252,9 @@ fn computations_that_are_not_there_are_refused_all_at_once() {
     );
     refused(
         &Writer::tiny("llama").with("general.architecture", Put::Text("mamba".to_owned())),
-        &["the architecture is `mamba`, which this build does not compute; known: llama, qwen3"],
+        &[
+            "the architecture is `mamba`, which this build does not compute; known: llama, qwen3, qwen3moe",
+        ],
     );
 }
 

@@ -1,0 +1,221 @@
+//! What becomes of a request's reasoning: which family its model is of, whether it thinks and how long, and what the client is shown.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use chat_wire::chunk::UsageScan;
+use chat_wire::families::{Family, Grammar};
+use chat_wire::reshape::{FieldName, Plan, Reshaper, Shown};
+use chat_wire::scan::ChatScan;
+use chat_wire::splice::Edits;
+use chat_wire::thinking;
+use routing_policies::models::{ModelRule, Reasoning, ReasoningField};
+
+use super::route::edited;
+use crate::failure::Failure;
+use crate::metrics::{BudgetResult, SplitBy};
+use crate::state::families::ModelFacts;
+use crate::state::policy::PolicyInUse;
+use crate::state::replicas::Replica;
+use crate::upstream::client::UpstreamCall;
+
+/// What a request and its policy say of reasoning.
+#[derive(Debug)]
+pub struct Asked {
+    policy: Arc<PolicyInUse>,
+    facts: Arc<ModelFacts>,
+    scan: ChatScan,
+    /// The client's own bytes, of which `scan` is.
+    body: Bytes,
+    /// What changes in them whichever replica gets them.
+    base: Edits,
+    /// The budget that the client asks for, in tokens.
+    budget: Option<u64>,
+    shown: Shown,
+    field: FieldName,
+}
+
+/// What one replica gets, and how its answer is read.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The request, where it is another than for all.
+    pub(super) call: Option<UpstreamCall>,
+    /// How the answer is reshaped; `None` where it passes as it is, because nobody knows the model.
+    pub(super) plan: Option<Plan>,
+    /// The budget that holds there, in tokens.
+    pub(super) budget: Option<u64>,
+}
+
+impl Asked {
+    /// Of a request for this model.
+    ///
+    /// # Errors
+    /// A budget that is none.
+    pub(super) fn of(
+        policy: Arc<PolicyInUse>,
+        model: &str,
+        scan: ChatScan,
+        body: Bytes,
+        base: Edits,
+    ) -> Result<Self, Failure> {
+        let budget = thinking::asked(&scan.thinking).map_err(|error| Failure::BadBudget {
+            field: error.field,
+            message: error.to_string(),
+        })?;
+        let facts = policy.model(model);
+        let rule = facts.rule.as_ref();
+        let shown = match rule.map(|rule| rule.reasoning) {
+            None | Some(Reasoning::Field) if scan.thinking.excluded => Shown::Hidden,
+            None | Some(Reasoning::Field) => Shown::Field,
+            Some(Reasoning::Hidden) => Shown::Hidden,
+            Some(Reasoning::Summary) => Shown::Summary,
+        };
+        let field = match rule.map(|rule| rule.field).unwrap_or_default() {
+            ReasoningField::ReasoningContent => FieldName::ReasoningContent,
+            ReasoningField::Reasoning => FieldName::Reasoning,
+            ReasoningField::Both => FieldName::Both,
+        };
+        Ok(Self {
+            policy,
+            facts,
+            scan,
+            body,
+            base,
+            budget,
+            shown,
+            field,
+        })
+    }
+
+    fn rule(&self) -> Option<&ModelRule> {
+        self.facts.rule.as_ref()
+    }
+
+    /// The family at this replica: the policy's word, else its chat template's, else the name's.
+    fn family(&self, replica: &Replica) -> Option<&Arc<Family>> {
+        let told = self.facts.told.as_ref();
+        told.or_else(|| self.policy.models().at(replica.index()))
+            .or(self.facts.by_name.as_ref())
+    }
+
+    /// What this replica gets of the request `general`. A model that nobody knows is counted.
+    pub(super) fn prepare(&self, replica: &Replica, general: &UpstreamCall) -> Prepared {
+        let Some(family) = self.family(replica) else {
+            return self.unknown(replica);
+        };
+        let wish = family.switch.wish(&self.scan.thinking);
+        let by_policy = self.rule().and_then(|rule| rule.thinking);
+        let thinks = wish.map(|(thinks, _)| thinks).or(by_policy);
+        let mut edits = self.base.clone();
+        let (scan, body) = (&self.scan, &self.body);
+        let mut changed = thinking::edit_history(&mut edits, body, scan, family.history);
+        if let Some(thinks) = thinks
+            && !matches!(wish, Some((_, true)))
+        {
+            changed |= thinking::edit_switch(&mut edits, scan, &family.switch, thinks);
+        }
+        let may_think = match &family.grammar {
+            Grammar::None => false,
+            Grammar::Tags(tags) => thinks.unwrap_or(tags.thinking),
+            Grammar::Channels => thinks.unwrap_or(true),
+        };
+        let mut budget = None;
+        if may_think {
+            (budget, changed) = self.budget(replica, &mut edits, changed);
+        }
+        let as_written = self.scan.thinking.inline && self.shown == Shown::Field;
+        Prepared {
+            call: changed.then(|| UpstreamCall {
+                body: edited(edits, &self.body),
+                ..general.clone()
+            }),
+            plan: Some(Plan {
+                grammar: if as_written {
+                    Grammar::None
+                } else {
+                    family.grammar.clone()
+                },
+                thinking: thinks,
+                engine_splits: replica.splits_reasoning(),
+                shown: self.shown,
+                field: self.field,
+            }),
+            budget,
+        }
+    }
+
+    /// A model of no known family: the replica's own split is shown as the policy says, where it says anything.
+    fn unknown(&self, replica: &Replica) -> Prepared {
+        replica.metrics().split(SplitBy::UnknownFamily);
+        let passes = self.rule().is_none() && self.shown == Shown::Field;
+        let plan = Plan {
+            grammar: Grammar::None,
+            thinking: None,
+            engine_splits: false,
+            shown: self.shown,
+            field: self.field,
+        };
+        Prepared {
+            call: None,
+            plan: (!passes).then_some(plan),
+            budget: None,
+        }
+    }
+
+    /// The budget that holds at this replica, put into its engine's words; whether the request is another than for all.
+    fn budget(&self, replica: &Replica, edits: &mut Edits, changed: bool) -> (Option<u64>, bool) {
+        let most = self.rule().and_then(|rule| rule.thinking_tokens_max);
+        let most = most.map(u64::from);
+        let Some(tokens) = thinking::budget(self.budget, most, self.scan.max_tokens) else {
+            return (None, changed);
+        };
+        let Some(engine) = replica.engine() else {
+            replica.metrics().budget(BudgetResult::Unsupported);
+            return (None, changed);
+        };
+        let lowered = self.budget.or(most).is_some_and(|asked| tokens < asked);
+        replica.metrics().budget(if lowered {
+            BudgetResult::Lowered
+        } else {
+            BudgetResult::Kept
+        });
+        let edited = thinking::edit_budget(edits, &self.scan, engine, tokens);
+        (Some(tokens), changed || edited)
+    }
+}
+
+/// An answer that is reshaped, with the budget of its thinking.
+#[derive(Debug)]
+pub struct Split {
+    pub(super) reshaper: Reshaper,
+    budget: Option<u64>,
+}
+
+impl Split {
+    pub(super) fn new(plan: Plan, budget: Option<u64>) -> Self {
+        Self {
+            reshaper: Reshaper::new(plan),
+            budget,
+        }
+    }
+
+    /// Notes at the end of an answer who split it, and how many tokens of reasoning it had.
+    pub(super) fn note(&self, replica: &Replica, usage: Option<&UsageScan>) {
+        let metrics = replica.metrics();
+        if self.reshaper.engine_split() {
+            replica.on_split_by_itself();
+            metrics.split(SplitBy::Replica);
+        } else if self.reshaper.gateway_split() {
+            metrics.split(SplitBy::Gateway);
+        }
+        if self.reshaper.has_unread() {
+            metrics.split(SplitBy::Unread);
+        }
+        if let Some(tokens) = usage.and_then(|usage| usage.reasoning_tokens) {
+            metrics.thought(tokens);
+            if self.budget.is_some_and(|budget| tokens >= budget) {
+                metrics.budget(BudgetResult::Reached);
+            }
+        }
+    }
+}

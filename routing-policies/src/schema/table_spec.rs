@@ -1,0 +1,151 @@
+//! The one description of the tables that a file may repeat: their keys, which of them have to be there, what each may say and what it
+//! is for. The reader checks by it, the JSON Schema is made of it, and two policies are compared by it.
+
+use super::spec::{list, quoted};
+use crate::lanes::{CONDITION_BYTES_MAX, Lane, Pool, Rule};
+use crate::policy::Policy;
+
+/// Most replicas of one pool.
+pub(super) const POOL_REPLICAS_MAX: usize = 1_024;
+/// Longest name of a pool, lane or rule, in characters.
+pub(super) const NAME_CHARS_MAX: usize = 64;
+
+/// Tables of one name, each of which makes an `R`.
+pub(super) struct Table<R: 'static> {
+    /// Their name.
+    pub(super) name: &'static str,
+    /// What they are for, as an editor shows it.
+    pub(super) says: &'static str,
+    /// Their keys, in the order in which documents show them.
+    pub(super) keys: &'static [Column<R>],
+    /// Those of a policy.
+    pub(super) rows: fn(&Policy) -> &[R],
+}
+
+/// A key of such a table.
+pub(super) struct Column<R> {
+    /// Its name.
+    pub(super) name: &'static str,
+    /// Whether each table has to have it.
+    pub(super) needed: bool,
+    /// What it may say.
+    pub(super) kind: ColumnKind,
+    /// What a row has there, as JSON.
+    pub(super) value: fn(&R) -> Option<String>,
+}
+
+/// What such a key may say.
+#[derive(Clone, Copy)]
+pub(super) enum ColumnKind {
+    /// A name.
+    Name,
+    /// Names of replicas.
+    Replicas,
+    /// A CEL expression.
+    Condition,
+}
+
+/// The tables' names, in the order of documents.
+pub(super) const TABLES: [&str; 3] = [POOLS.name, LANES.name, RULES.name];
+
+/// `[[pools]]`.
+pub(super) const POOLS: Table<Pool> = Table {
+    name: "pools",
+    says: "Replicas under one name, by the names that the gateway's configuration gives them.",
+    keys: &[
+        Column {
+            name: "name",
+            needed: true,
+            kind: ColumnKind::Name,
+            value: |pool| Some(quoted(pool.name())),
+        },
+        Column {
+            name: "replicas",
+            needed: true,
+            kind: ColumnKind::Replicas,
+            value: |pool| Some(list(pool.replicas())),
+        },
+    ],
+    rows: |policy| &policy.lanes.pools,
+};
+
+/// `[[lanes]]`.
+pub(super) const LANES: Table<Lane> = Table {
+    name: "lanes",
+    says: "Ways that requests take. The first one takes what no rule claims; a lane without a pool may go to all replicas.",
+    keys: &[
+        Column {
+            name: "name",
+            needed: true,
+            kind: ColumnKind::Name,
+            value: |lane| Some(quoted(&lane.name)),
+        },
+        Column {
+            name: "pool",
+            needed: false,
+            kind: ColumnKind::Name,
+            value: |lane| lane.pool.as_ref().map(|pool| quoted(pool)),
+        },
+    ],
+    rows: |policy| &policy.lanes.lanes,
+};
+
+/// `[[rules]]`.
+pub(super) const RULES: Table<Rule> = Table {
+    name: "rules",
+    says: "Which requests take which lane: the first rule whose condition, a CEL expression over `request`, holds.",
+    keys: &[
+        Column {
+            name: "name",
+            needed: true,
+            kind: ColumnKind::Name,
+            value: |rule| Some(quoted(&rule.name)),
+        },
+        Column {
+            name: "when",
+            needed: true,
+            kind: ColumnKind::Condition,
+            value: |rule| Some(quoted(rule.when.source())),
+        },
+        Column {
+            name: "lane",
+            needed: true,
+            kind: ColumnKind::Name,
+            value: |rule| Some(quoted(&rule.lane)),
+        },
+    ],
+    rows: |policy| &policy.lanes.rules,
+};
+
+impl ColumnKind {
+    /// In JSON Schema, as far as it can say it.
+    pub(super) fn schema(self) -> String {
+        match self {
+            Self::Name => format!(
+                r#"{{ "type": "string", "pattern": "^[A-Za-z0-9._-]{{1,{NAME_CHARS_MAX}}}$" }}"#
+            ),
+            Self::Replicas => format!(
+                r#"{{ "type": "array", "minItems": 1, "maxItems": {POOL_REPLICAS_MAX}, "uniqueItems": true, "items": {{ "type": "string" }} }}"#
+            ),
+            Self::Condition => {
+                format!(r#"{{ "type": "string", "maxLength": {CONDITION_BYTES_MAX} }}"#)
+            }
+        }
+    }
+}
+
+impl<R> Table<R> {
+    /// What a policy has there, as JSON.
+    pub(super) fn value(&self, policy: &Policy) -> String {
+        let row = |row: &R| {
+            let value = |key: &Column<R>| {
+                let value = (key.value)(row)?;
+                Some(format!("{}: {value}", quoted(key.name)))
+            };
+            let keys: Vec<String> = self.keys.iter().filter_map(value).collect();
+            format!("{{{}}}", keys.join(", "))
+        };
+        let rows: Vec<String> = (self.rows)(policy).iter().map(row).collect();
+        format!("[{}]", rows.join(", "))
+    }
+}
