@@ -48,6 +48,10 @@ test: check ## everything: lints, unit, property, golden and system tests (fetch
 		cargo test --profile $(PROFILE) --locked --workspace -- --test-threads=1; \
 	fi
 
+.PHONY: cuda-check
+cuda-check: tools ## every check of the CUDA kernels on the simulated GPU, with the whole list of planted bugs (minutes)
+	PINION_TEST_PLANTED=all cargo test --profile $(PROFILE) --locked -p engine-replica --lib backend::cuda -- --nocapture
+
 .PHONY: accuracy
 accuracy: tools ## what thinking costs and buys, task by task: the built-in model's held-out questions in both lanes, through the product
 	cargo build --release --locked -p gateway -p engine-replica --bins

@@ -96,9 +96,15 @@ fn planted_bugs_are_found() {
         ("ATTENTION_NO_SYNC_LOOP", vec![Race]),
         ("ATTENTION_PAST_POSITION", vec![Values]),
     ];
+    let all = std::env::var("PINION_TEST_PLANTED").is_ok_and(|which| which == "all");
     let cache = tempfile::tempdir().unwrap();
     let mut missed = Vec::new();
     for (bug, ways) in expected {
+        // What comes before these under ThreadSanitizer takes most of the time of all these checks.
+        if bug.starts_with("ATTENTION_NO_SYNC") && !all {
+            println!("left out: {bug}; `make cuda-check` looks for it");
+            continue;
+        }
         for way in ways {
             if !shows(way, bug, cache.path()) {
                 missed.push(format!("{bug} does not show by {way:?}"));
