@@ -66,6 +66,15 @@ pub fn missing() -> Option<&'static str> {
     (!why.is_empty()).then_some(why)
 }
 
+/// Why `Variant::Thread` cannot run on this machine, or `None` where it can: some containers forbid what it needs.
+pub fn thread_missing() -> Option<&'static str> {
+    let fixed = Command::new("setarch").args(["-R", "true"]).output();
+    let allowed = fixed.is_ok_and(|output| output.status.success());
+    (!allowed).then_some(
+        "ThreadSanitizer needs memory at fixed places, and `setarch -R` does not give it here",
+    )
+}
+
 /// The folder with a variant's libraries, for `LD_LIBRARY_PATH`.
 pub fn folder(variant: Variant) -> PathBuf {
     let name = match variant {

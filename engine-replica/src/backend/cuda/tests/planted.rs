@@ -106,6 +106,12 @@ fn planted_bugs_are_found() {
             continue;
         }
         for way in ways {
+            if way == Race
+                && let Some(why) = cuda_sim::thread_missing()
+            {
+                println!("left out: {bug} by {way:?}: {why}");
+                continue;
+            }
             if !shows(way, bug, cache.path()) {
                 missed.push(format!("{bug} does not show by {way:?}"));
             }
