@@ -1,10 +1,11 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
-//! The engine's bookkeeping without the engine: KV blocks, prefix index, step plan, sampler, text stream.
+//! The engine's bookkeeping without the engine: KV blocks, prefix index, step plan, sampler, text stream, reasoning.
 //!
 //! Pure: no socket, file, clock, randomness, thread or async. Seeds and everything else that varies are arguments, so
 //! each decision can be replayed and property-tested.
 
+pub mod answer_text;
 pub mod block_key;
 pub mod block_pool;
 pub mod lease;

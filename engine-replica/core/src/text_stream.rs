@@ -56,7 +56,12 @@ impl TextStream {
                 stopped: self.stopped,
             };
         }
-        let text = self.utf8.push(vocabulary.bytes(token));
+        self.push_bytes(vocabulary.bytes(token))
+    }
+
+    /// Adds bytes of text; they need not be whole characters.
+    pub(crate) fn push_bytes(&mut self, bytes: &[u8]) -> TextDelta {
+        let text = self.utf8.push(bytes);
         self.scan(&text)
     }
 
