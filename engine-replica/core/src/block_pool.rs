@@ -3,7 +3,7 @@
 //! A block nobody holds and without content is reused first, the last freed before the others. Those whose content can
 //! still be reused go in the order of `eviction`, leaves only, so that the end of a prefix goes before its beginning.
 
-use crate::eviction::{Eviction, Millis, NOBODY, OwnerId, SessionKey};
+use crate::eviction::{Eviction, Millis, NOBODY, OwnerId, STANDINGS, SessionKey};
 
 /// A block's number, from 0 to the capacity.
 pub type BlockId = u32;
@@ -85,6 +85,11 @@ impl BlockPool {
     /// Those of `cached` that a hint keeps.
     pub fn kept(&self) -> usize {
         self.eviction.kept_idle()
+    }
+
+    /// Blocks whose content was lost to others since the start, by the standing of their session then.
+    pub fn evicted(&self) -> [u64; STANDINGS] {
+        self.eviction.evicted()
     }
 
     /// Sessions that own a reusable block or have a sequence here.
@@ -252,6 +257,7 @@ impl BlockPool {
         self.cached -= 1;
         self.eviction.remove_leaf(content.owner, used, block);
         self.eviction.set_idle(content.owner, false);
+        self.eviction.count_evicted(content.owner);
         self.eviction.lose(content.owner);
         let Some(parent) = content.parent else { return };
         self.set_content(parent, |content| content.children -= 1);

@@ -39,7 +39,28 @@ pub enum Standing {
     Kept,
 }
 
-const STANDINGS: usize = 4;
+impl Standing {
+    /// All, those whose blocks go first before the others.
+    pub const ALL: [Standing; STANDINGS] = [
+        Standing::Released,
+        Standing::Expired,
+        Standing::Plain,
+        Standing::Kept,
+    ];
+
+    /// Its name where people read it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Standing::Released => "released",
+            Standing::Expired => "expired",
+            Standing::Plain => "plain",
+            Standing::Kept => "kept",
+        }
+    }
+}
+
+/// How many standings there are.
+pub const STANDINGS: usize = 4;
 
 #[derive(Debug)]
 struct Owner {
@@ -83,6 +104,7 @@ pub(crate) struct Eviction {
     owner_next: OwnerId,
     kept_idle: usize,
     kept_max: usize,
+    evicted: [u64; STANDINGS],
 }
 
 impl Eviction {
@@ -96,6 +118,7 @@ impl Eviction {
             owner_next: NOBODY + 1,
             kept_idle: 0,
             kept_max,
+            evicted: [0; STANDINGS],
         }
     }
 
@@ -106,6 +129,17 @@ impl Eviction {
     /// Idle blocks that a hint keeps.
     pub(crate) fn kept_idle(&self) -> usize {
         self.kept_idle
+    }
+
+    pub(crate) fn evicted(&self) -> [u64; STANDINGS] {
+        self.evicted
+    }
+
+    /// A block of `id` is going.
+    pub(crate) fn count_evicted(&mut self, id: OwnerId) {
+        if let Some(owner) = self.owners.get(&id) {
+            self.evicted[owner.standing as usize] += 1;
+        }
     }
 
     /// Sessions that own something or are at work.
