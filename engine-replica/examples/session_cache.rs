@@ -117,7 +117,7 @@ fn median_us(turn: &Turn) -> f64 {
 
 fn times(sessions: &[Session], seed: u64) -> Times {
     let mut random = Random(0x9E37_79B9_7F4A_7C15 ^ seed);
-    (0..10).for_each(|_| drop(random.uniform()));
+    (0..10).for_each(|_| _ = random.uniform());
     let mut now = 0.0;
     let mut starts_us = Vec::new();
     let mut pauses_us = Vec::new();
@@ -337,7 +337,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         "| cache | hints | hits | TTFT p50 | TTFT p90 | blocks lost: released, expired, plain, kept | preemptions |"
     );
     println!("|---|---|---|---|---|---|---|");
-    for percent in [25, 50, 100] {
+    // So large that nothing is evicted: only its working set is wanted.
+    let total: usize = sessions.iter().map(|s| blocks_for(s.tokens.len())).sum();
+    let drawn: Vec<_> = (1..=SEEDS)
+        .map(|seed| times(&sessions, seed))
+        .map(|times| {
+            let free = Run::new(&sessions, &times, Hints::Off, total).run();
+            (times, free.working_set)
+        })
+        .collect();
+    for percent in [25, 50] {
         for (label, hints) in [
             ("off: plain LRU", Hints::Off),
             ("releases", Hints::Release),
@@ -346,13 +355,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         ] {
             let mut all = Seen::default();
             let mut blocks = 0;
-            for seed in 1..=SEEDS {
-                let times = times(&sessions, seed);
-                // So large that nothing is evicted: only its working set is wanted.
-                let total: usize = sessions.iter().map(|s| blocks_for(s.tokens.len())).sum();
-                let free = Run::new(&sessions, &times, Hints::Off, total).run();
-                blocks = (free.working_set * percent / 100).max(largest);
-                let seen = Run::new(&sessions, &times, hints, blocks).run();
+            for (times, working_set) in &drawn {
+                blocks = (working_set * percent / 100).max(largest);
+                let seen = Run::new(&sessions, times, hints, blocks).run();
                 all.prompt_tokens += seen.prompt_tokens;
                 all.cached_tokens += seen.cached_tokens;
                 all.ttft_us.extend(seen.ttft_us);

@@ -68,6 +68,8 @@ struct Owner {
     standing: Standing,
     /// End of the hint; present exactly while `Kept`.
     keep_until: Option<Millis>,
+    /// What was said of it was about a pause that is over: it counts until the turn ends that came since.
+    stale: bool,
     /// Blocks that could go at once, by when they were last used.
     leaves: BTreeSet<(u64, BlockId)>,
     /// Reusable blocks that nobody holds, leaves and others.
@@ -84,6 +86,7 @@ impl Owner {
             name,
             standing: Standing::Plain,
             keep_until: None,
+            stale: false,
             leaves: BTreeSet::new(),
             idle: 0,
             owned: 0,
@@ -162,6 +165,7 @@ impl Eviction {
         };
         if let Some(owner) = self.owners.get_mut(&id) {
             owner.users += 1;
+            owner.stale = true;
             if owner.standing != Standing::Kept {
                 self.stand(id, Standing::Plain, None);
             }
@@ -174,8 +178,14 @@ impl Eviction {
         if let Some(owner) = self.owners.get_mut(&id) {
             owner.users = owner.users.saturating_sub(1);
         }
-        if let Some(until) = keep_until {
-            self.keep_owner(id, until);
+        let over = self
+            .owners
+            .get(&id)
+            .is_some_and(|o| o.users == 0 && o.stale);
+        match keep_until {
+            Some(until) => self.keep_owner(id, until),
+            None if over => self.stand(id, Standing::Plain, None),
+            None => {}
         }
         self.drop_if_unused(id);
     }
@@ -190,6 +200,9 @@ impl Eviction {
     }
 
     fn keep_owner(&mut self, id: OwnerId, until: Millis) {
+        if let Some(owner) = self.owners.get_mut(&id) {
+            owner.stale = false;
+        }
         if until > self.now {
             self.stand(id, Standing::Kept, Some(until));
         } else {

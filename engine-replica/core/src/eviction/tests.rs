@@ -152,6 +152,19 @@ fn a_session_that_comes_back_is_no_longer_released() {
 }
 
 #[test]
+fn a_hint_is_about_one_pause() {
+    let mut cache = Cache::new(6, 6);
+    cache.turn(None, "B");
+    cache.turn_keeping(Some("a"), "A", Some(10));
+    assert_eq!(cache.turn(Some("a"), "A"), 1);
+    assert_eq!(cache.kv.pool().kept(), 0);
+    // Nothing was said of the pause since, so that nobody is late.
+    cache.advance(20);
+    cache.turn(None, "CDEF");
+    assert_eq!((cache.finds("A"), cache.finds("B")), (1, 0));
+}
+
+#[test]
 fn nothing_is_remembered_of_a_session_that_owns_nothing() {
     let mut cache = Cache::new(4, 4);
     cache.turn_keeping(Some("a"), "A", Some(1000));
@@ -244,6 +257,8 @@ impl Plain {
             self.uses += 1;
             self.blocks.insert(place, (owner, self.uses));
         }
+        // What was said was about the pause that this turn has ended.
+        session.map(|session| self.hints.remove(session));
         // With its last block a session and its hint are forgotten.
         let owns = |session: &String| self.blocks.values().any(|b| b.0.as_ref() == Some(session));
         self.hints.retain(|session, _| owns(session));

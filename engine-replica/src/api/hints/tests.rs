@@ -84,7 +84,13 @@ async fn a_session_is_kept_after_its_turn_until_it_is_released() {
     let released = post(&api, "/sessions/release", None, r#"{"session_id":"s-1"}"#).await;
     assert_eq!(released.0, 200);
     // What is said between requests counts from the next step on.
-    let (status, _) = post(&api, "/v1/chat/completions", None, &chat.replace('a', "b")).await;
+    let (status, _) = post(
+        &api,
+        "/v1/chat/completions",
+        None,
+        &chat.replace(&text, "bcd"),
+    )
+    .await;
     assert_eq!(status, 200);
     assert_eq!(api.engine().stats().kv_blocks_kept, 0);
 }
