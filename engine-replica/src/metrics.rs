@@ -8,6 +8,8 @@ use prometheus::{
     Gauge, GaugeVec, Histogram, IntCounter, IntCounterVec, IntGauge, Registry, TextEncoder,
 };
 
+use replica_core::eviction::Standing;
+
 use crate::engine::job::FinishReason;
 use crate::engine::stats::EngineStats;
 use crate::model::ExpertLoad;
@@ -77,6 +79,9 @@ struct EngineSeries {
     waiting: IntGauge,
     paused: IntGauge,
     kv_usage: Gauge,
+    kv_kept: IntGauge,
+    sessions: IntGauge,
+    evicted: IntCounterVec,
     prefix_queries: IntCounter,
     prefix_hits: IntCounter,
     prefix_tokens: IntCounterVec,
@@ -204,6 +209,19 @@ impl EngineSeries {
                 "vllm:kv_cache_usage_perc",
                 "Share of KV blocks leased to requests, 0 to 1.",
             )?,
+            kv_kept: made.gauge(
+                "replica_kv_blocks_kept",
+                "Cached KV blocks that nobody uses now and that a hint about their session keeps.",
+            )?,
+            sessions: made.gauge(
+                "replica_sessions",
+                "Sessions named by a trusted gateway that own cached KV or have a request here.",
+            )?,
+            evicted: made.counters(
+                "replica_kv_blocks_evicted_total",
+                "Cached KV blocks lost to others, by what was known of their session: released, expired, plain or kept.",
+                "standing",
+            )?,
             prefix_queries: made.counter(
                 "vllm:prefix_cache_queries_total",
                 "Prompt tokens looked up in the prefix cache, once per request.",
@@ -246,6 +264,16 @@ impl EngineSeries {
         #[expect(clippy::cast_precision_loss, reason = "a share for a dashboard")]
         let usage = now.kv_blocks_used as f64 / now.kv_blocks_total.max(1) as f64;
         self.kv_usage.set(usage);
+        self.kv_kept.set(gauge_value(now.kv_blocks_kept));
+        self.sessions.set(gauge_value(now.sessions));
+        for standing in Standing::ALL {
+            let (now, last) = (
+                now.evicted[standing as usize],
+                last.evicted[standing as usize],
+            );
+            let evicted = self.evicted.with_label_values(&[standing.name()]);
+            evicted.inc_by(now.saturating_sub(last));
+        }
         let prompt = now.prompt_tokens.saturating_sub(last.prompt_tokens);
         let cached = now.cached_tokens.saturating_sub(last.cached_tokens);
         let missed = prompt.saturating_sub(cached);

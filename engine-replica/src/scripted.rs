@@ -152,6 +152,8 @@ pub(crate) fn engine(queue_max: usize, max_running: usize) -> (EngineHandle, Arc
     let config = EngineConfig {
         max_running,
         step_tokens: 64,
+        output_room: 0,
+        kept_percent: 50,
         queue_max,
         prefix_cache: true,
         model_identity: "alphabet".to_owned(),
@@ -184,6 +186,7 @@ fn api_of(engine: EngineHandle, format: Arc<dyn ChatFormat>) -> Arc<Api> {
         eos: vec![END],
         defaults: SamplingDefaults::default(),
         prefix_cache: true,
+        trust_hints: true,
     };
     Arc::new(Api::new(engine, format, Arc::new(Letters), served).unwrap())
 }

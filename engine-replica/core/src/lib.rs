@@ -8,6 +8,8 @@
 pub mod answer_text;
 pub mod block_key;
 pub mod block_pool;
+pub mod eviction;
+pub mod fairness;
 pub mod lease;
 pub mod plan;
 pub mod prefix_index;

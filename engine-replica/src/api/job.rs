@@ -6,7 +6,7 @@ use replica_core::sampler::SamplingParams;
 use super::Served;
 use super::request::{ChatRequest, SamplingWish};
 use crate::engine::handle::SubmitError;
-use crate::engine::job::Job;
+use crate::engine::job::{Job, JobTerms};
 use crate::failure::{Failure, Problem, ProblemCode};
 
 /// What a request leaves open, from the checkpoint's own generation settings where it has some.
@@ -73,6 +73,7 @@ pub(super) fn job(
         min_tokens: request.min_tokens.min(rest),
         cache_salt: request.cache_salt,
         logprobs: request.logprobs,
+        terms: JobTerms::default(),
     })
 }
 

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::BenchError;
 use crate::engine::handle::EngineHandle;
-use crate::engine::job::{Job, JobEvent};
+use crate::engine::job::{Job, JobEvent, JobTerms};
 use crate::engine::stream::JobStream;
 
 /// What one run does.
@@ -163,6 +163,7 @@ fn job(prompt: Vec<u32>, max_tokens: u32) -> Job {
         min_tokens: 0,
         cache_salt: None,
         logprobs: None,
+        terms: JobTerms::default(),
     }
 }
 

@@ -1,6 +1,31 @@
 //! What crosses the queue between the async side and the engine thread.
 
+use std::time::Duration;
+
 use replica_core::answer_text::{AnswerPart, Thinking};
+use replica_core::fairness::Priority;
+
+/// What a trusted gateway says of a job; by default nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobTerms {
+    /// The session that the job belongs to.
+    pub session: Option<String>,
+    /// How long that session's KV is worth keeping once the job has ended.
+    pub keep: Option<Duration>,
+    /// Whose job it is; tenants share the replica fairly.
+    pub tenant: Option<String>,
+    /// How urgent it is.
+    pub priority: Priority,
+}
+
+/// What a trusted gateway says of a session between its jobs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SessionWish {
+    /// Its KV is worth keeping for so long from now.
+    Keep(String, Duration),
+    /// It has ended or moved away.
+    Release(String),
+}
 
 /// A request that has been validated, rendered and tokenised.
 #[derive(Clone, Debug)]
@@ -23,6 +48,8 @@ pub struct Job {
     pub cache_salt: Option<String>,
     /// How many log probabilities to report per token: `None` for none, `Some(0)` for the chosen one only.
     pub logprobs: Option<u8>,
+    /// Session, tenant and priority.
+    pub terms: JobTerms,
 }
 
 /// What the engine tells the async side about one job, in order: `Admitted` once, `Delta` any number, then

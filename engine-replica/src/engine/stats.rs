@@ -17,6 +17,10 @@ pub struct EngineStats {
     pub kv_blocks_used: usize,
     /// KV blocks that nobody leases and whose content can still be reused.
     pub kv_blocks_cached: usize,
+    /// Those of them that a hint keeps.
+    pub kv_blocks_kept: usize,
+    /// Sessions that own cached KV or have a job here.
+    pub sessions: usize,
     /// KV blocks in all.
     pub kv_blocks_total: usize,
     /// Model steps that succeeded.
@@ -31,6 +35,8 @@ pub struct EngineStats {
     pub generated_tokens: u64,
     /// Times that a running sequence gave its blocks back to make room.
     pub preemptions: u64,
+    /// Cached blocks that were reused for others, by what was known of their session: see `Standing`.
+    pub evicted: [u64; 4],
     /// Jobs that ended with `Finished`.
     pub finished: u64,
     /// Jobs that ended with `Failed`.

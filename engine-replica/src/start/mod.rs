@@ -88,6 +88,8 @@ pub fn engine(args: &EngineArgs, queue_max: usize) -> Result<Started, StartError
     let config = EngineConfig {
         max_running,
         step_tokens,
+        output_room: args.output_room as usize,
+        kept_percent: args.kept_percent as usize,
         queue_max,
         prefix_cache: !args.no_prefix_cache,
         model_identity: format!("{} kv=f32", weights.fingerprint),
@@ -129,6 +131,7 @@ pub fn api(started: &Started, args: &ServeArgs) -> Result<Api, StartError> {
         eos: started.eos.clone(),
         defaults: defaults(&started.generation),
         prefix_cache: !args.engine.no_prefix_cache,
+        trust_hints: args.trust_hints,
     };
     let engine = started.engine.clone();
     Ok(Api::new(

@@ -11,7 +11,7 @@ use replica_core::text_stream::TokenText;
 
 use crate::engine::config::{EngineConfig, StartError};
 use crate::engine::handle::EngineHandle;
-use crate::engine::job::{FinishReason, Job, JobEvent};
+use crate::engine::job::{FinishReason, Job, JobEvent, JobTerms};
 use crate::engine::step::{StepBatch, StepError, StepModel};
 use crate::engine::stream::JobStream;
 use crate::engine::thread::EngineThread;
@@ -248,6 +248,7 @@ pub(super) fn job(prompt: &str, max_tokens: u32) -> Job {
         min_tokens: 0,
         cache_salt: None,
         logprobs: None,
+        terms: JobTerms::default(),
     }
 }
 
