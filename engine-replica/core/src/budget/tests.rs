@@ -116,8 +116,8 @@ fn a_budget_allows_its_tokens_and_no_more() {
 #[test]
 fn tokens_of_the_prompt_after_the_open_mark_count() {
     check(Some(3), 0, start(true, 1), "abcdef", "ab!›.cdef", [1, 1, 0]);
-    check(Some(3), 0, start(true, 9), "ab", "!›.", [1, 1, 0]);
-    check(Some(0), 0, start(true, 0), "ab", "!›.", [1, 1, 0]);
+    check(Some(3), 0, start(true, 9), "ab", "!›.ab", [1, 1, 0]);
+    check(Some(0), 0, start(true, 0), "ab", "!›.ab", [1, 1, 0]);
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn rc_130_a_reopened_block_is_closed_at_once() {
     );
     check(Some(3), 0, free, "‹ab›x‹cd›", "‹ab›x‹c!›.d›", [1, 1, 0]);
     // A mark inside an open block does not count anew.
-    check(Some(3), 0, free, "‹a‹b‹c", "‹a‹b!›.‹", [1, 1, 0]);
+    check(Some(3), 0, free, "‹a‹b‹c", "‹a‹b!›.‹!›.c", [2, 2, 0]);
 }
 
 #[test]
