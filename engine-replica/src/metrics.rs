@@ -89,6 +89,7 @@ struct EngineSeries {
     prompt_tokens_cached: IntCounter,
     generation_tokens: IntCounter,
     preemptions: IntCounter,
+    budgets: IntCounterVec,
     steps: IntCounter,
     step_tokens: IntCounter,
 }
@@ -248,6 +249,12 @@ impl EngineSeries {
                 "vllm:num_preemptions_total",
                 "Times that a running request gave its KV blocks back to make room.",
             )?,
+            budgets: made.counters(
+                "replica_thinking_budgets_total",
+                "Blocks of thinking by what their budget did to them: reached (it was used up), closed (so the block was \
+                 closed by force), prolonged (its closing mark came too early and was put off).",
+                "outcome",
+            )?,
             steps: made.counter("replica_steps_total", "Model steps that succeeded.")?,
             step_tokens: made.counter(
                 "replica_step_tokens_total",
@@ -293,6 +300,14 @@ impl EngineSeries {
             .inc_by(now.generated_tokens.saturating_sub(last.generated_tokens));
         self.preemptions
             .inc_by(now.preemptions.saturating_sub(last.preemptions));
+        for (outcome, now, last) in [
+            ("reached", now.budgets.reached, last.budgets.reached),
+            ("closed", now.budgets.closed, last.budgets.closed),
+            ("prolonged", now.budgets.prolonged, last.budgets.prolonged),
+        ] {
+            let series = self.budgets.with_label_values(&[outcome]);
+            series.inc_by(now.saturating_sub(last));
+        }
         self.steps.inc_by(now.steps.saturating_sub(last.steps));
         self.step_tokens
             .inc_by(now.computed_tokens.saturating_sub(last.computed_tokens));

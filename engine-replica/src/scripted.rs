@@ -7,6 +7,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use replica_core::answer_text::{ThinkTokens, Thinking};
+use replica_core::budget::ThinkWords;
 use replica_core::text_stream::TokenText;
 
 use crate::api::request::ChatRequest;
@@ -127,6 +128,10 @@ impl ChatFormat for Letters {
     fn thinking(&self, _: &[u32]) -> Option<Thinking> {
         None
     }
+
+    fn think_words(&self) -> Option<Arc<ThinkWords>> {
+        None
+    }
 }
 
 /// As `Letters`, of a model that thinks between `d` and `g`.
@@ -139,6 +144,15 @@ impl ChatFormat for ThinkingLetters {
 
     fn thinking(&self, prompt: &[u32]) -> Option<Thinking> {
         Some(ThinkTokens { open: 3, close: 6 }.after(prompt, &Letters))
+    }
+
+    /// `z` and the mark close, `y` prolongs.
+    fn think_words(&self) -> Option<Arc<ThinkWords>> {
+        Some(Arc::new(ThinkWords {
+            closing: vec![25, 6],
+            prolong: vec![24],
+            tool: None,
+        }))
     }
 }
 

@@ -80,8 +80,8 @@ fn prepare(api: &Api, body: &[u8]) -> Result<Prepared, Failure> {
         vocabulary: Arc::clone(&api.vocabulary),
     };
     let stream = request.stream;
-    let thinking = api.format.thinking(&prompt);
-    let job = job::job(&api.served, request, prompt, thinking, api.ids.random())?;
+    let thinks = api.format.thinking(&prompt).zip(api.format.think_words());
+    let job = job::job(&api.served, request, prompt, thinks, api.ids.random())?;
     Ok(Prepared {
         job,
         answer,

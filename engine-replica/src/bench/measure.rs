@@ -146,6 +146,7 @@ fn decode_rate(seen: &[Seen]) -> f64 {
 fn job(prompt: Vec<u32>, max_tokens: u32) -> Job {
     Job {
         thinking: None,
+        budget: None,
         prompt,
         sampling: SamplingParams {
             temperature: 0.0,

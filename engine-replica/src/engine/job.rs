@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use replica_core::answer_text::{AnswerPart, Thinking};
+use replica_core::budget::ThinkBudget;
 use replica_core::fairness::Priority;
 
 /// What a trusted gateway says of a job; by default nothing.
@@ -34,6 +35,8 @@ pub struct Job {
     pub prompt: Vec<u32>,
     /// How the answer's reasoning is told from its content; `None` for a model that marks none.
     pub thinking: Option<Thinking>,
+    /// How long it may or must think; nothing where `thinking` is `None`.
+    pub budget: Option<ThinkBudget>,
     /// How tokens are chosen.
     pub sampling: replica_core::sampler::SamplingParams,
     /// Strings that end the answer; matched on the text of the content, never sent to the client.
@@ -76,7 +79,7 @@ pub enum JobEvent {
         reason: FinishReason,
         /// Tokens generated, the stop token and the marks of reasoning among them.
         completion_tokens: u32,
-        /// Those of them that were reasoning, without its marks.
+        /// Those of them that were reasoning, without its marks and what was written to end it by force.
         reasoning_tokens: u32,
     },
     /// The engine could not go on; the message is for the client.

@@ -1,5 +1,7 @@
 //! What the engine counts about itself.
 
+use replica_core::budget::BudgetCounts;
+
 /// One consistent snapshot, published at the end of every step and before the step's events are sent, so that a
 /// client which has seen its answer end finds it counted. Gauges first, then counters since start.
 ///
@@ -33,6 +35,8 @@ pub struct EngineStats {
     pub cached_tokens: u64,
     /// Tokens generated.
     pub generated_tokens: u64,
+    /// What has come of budgets of thinking.
+    pub budgets: BudgetCounts,
     /// Times that a running sequence gave its blocks back to make room.
     pub preemptions: u64,
     /// Cached blocks that were reused for others, by what was known of their session: see `Standing`.

@@ -35,6 +35,9 @@ pub enum StartError {
     /// The wishes do not fit the model.
     #[error("{0}")]
     Room(#[from] RoomError),
+    /// The tokenizer does not work.
+    #[error("{0}")]
+    Tokenizer(#[from] crate::tokenizer::EncodeError),
     /// The metrics cannot be registered.
     #[error("the metrics cannot be registered: {0}")]
     Metrics(#[from] prometheus::Error),
@@ -83,7 +86,11 @@ pub fn engine(args: &EngineArgs, queue_max: usize) -> Result<Started, StartError
         kv_blocks: room.kv_blocks,
     };
     let step_model = model::load(&weights.config, &weights.tensors, choice, capacity)?;
-    let text = Arc::new(ModelText::new(template, tokenizer));
+    let closing = match &args.model {
+        ModelSource::Builtin => text::CLOSING_BUILTIN,
+        ModelSource::Path(_) => text::CLOSING_PLAIN,
+    };
+    let text = Arc::new(ModelText::new(template, tokenizer, closing)?);
     let facts = facts(args, &name, &weights.config, &room, &device);
     let config = EngineConfig {
         max_running,
