@@ -34,11 +34,6 @@ impl SessionLanes {
         self.0.limit(sessions_max, ttl);
     }
 
-    /// Forgets what is too old.
-    pub fn sweep(&self) {
-        self.0.sweep();
-    }
-
     /// What is remembered.
     #[must_use]
     pub fn get(&self, key: u128) -> Option<Held> {

@@ -235,6 +235,6 @@ fn the_example_in_the_default_file_compiles() {
     let lanes = compile("default.toml", &text).unwrap().lanes;
     assert_eq!(
         (lanes.pools.len(), lanes.lanes.len(), lanes.rules.len()),
-        (1, 2, 1)
+        (1, 3, 1)
     );
 }
