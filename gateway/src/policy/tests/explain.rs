@@ -24,6 +24,7 @@ fn explain_tells_what_each_replica_would_cost_and_why() {
         folder.path(),
         &[&asked[..], &named[..]].concat(),
         &expect![[r#"
+            difficulty: 0.133, mostly by before: bias -1.34, before: question_any +0.63, bias -0.45, before: question_last -0.45, before: "replica" +0.30, before: "which" -0.26
             session: named by a header
             pin: a
             seen before: the first 1 of 3 messages, at a
@@ -43,6 +44,7 @@ fn explain_tells_what_each_replica_would_cost_and_why() {
         folder.path(),
         &asked,
         &expect![[r#"
+            difficulty: 0.133, mostly by before: bias -1.34, before: question_any +0.63, bias -0.45, before: question_last -0.45, before: "replica" +0.30, before: "which" -0.26
             session: not named; recognised by what it says
             pin: none
             seen before: the first 1 of 3 messages, at a
@@ -62,6 +64,7 @@ fn explain_tells_what_each_replica_would_cost_and_why() {
         folder.path(),
         &["explain", "--request", text(&one), "--replicas", "2"],
         &expect![[r#"
+            difficulty: 0.139, mostly by bias -1.79, question_any +0.84, question_last -0.60, "replica" +0.40, "which" -0.35, capital_share -0.22
             session: not named; recognised by what it says
             pin: none
             seen before: nothing
@@ -134,6 +137,7 @@ fn explain_names_the_lane_and_shows_its_pool_only() {
             lane: long, by the rule research: request.header['x-team'] == 'research'
             rule that cannot be worked out: broken
             pool: big (replica-1)
+            difficulty: 0.139, mostly by bias -1.79, question_any +0.84, question_last -0.60, "replica" +0.40, "which" -0.35, capital_share -0.22
             session: not named; recognised by what it says
             pin: none
             seen before: nothing
