@@ -66,6 +66,19 @@ class Curve(unittest.TestCase):
                 accuracy.read_budgets(text)
 
 
+class Ways(unittest.TestCase):
+    def test_each_way_is_told_beside_always_thinking(self):
+        items = [{"task": "add", "hard": True}, {"task": "cap", "hard": False}]
+        scores = [((False, 0, 4), (True, 80, 90), (True, 80, 90)), ((True, 0, 2), (True, 4, 10), (True, 0, 2))]
+        lines = accuracy.ways_table(accuracy.ways_rows(items, scores)).splitlines()
+        self.assertEqual(lines[2:5], [
+            "| all | 2 | never think | 50.0% | 3.0 | 50.0% | 6.0% |",
+            "| all | 2 | always think | 100.0% | 50.0 | 100.0% | 100.0% |",
+            "| all | 2 | policy's lanes | 100.0% | 46.0 | 100.0% | 92.0% |",
+        ])
+        self.assertEqual(len(lines), 2 + 3 * 3)
+
+
 class Items(unittest.TestCase):
     def test_the_items_are_whole_and_can_be_chosen_by_task(self):
         path = accuracy.HERE / "held_out.jsonl"

@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use tower::Service;
 
 use super::reasoning::{Prepared, Split};
-use super::relay::{self, X_PINION_LANE, X_PINION_THINKING_BUDGET};
+use super::relay::{self, X_PINION_LANE, X_PINION_LANE_REASON, X_PINION_THINKING_BUDGET};
 use super::route::{Remember, RoutedCall};
 use crate::failure::Failure;
 use crate::layers::Answer;
@@ -121,10 +121,11 @@ async fn attempt(
     Err(last)
 }
 
-/// Which lane the request took, and how long its model may think.
-fn tell(headers: &mut HeaderMap, lane: Option<HeaderValue>, budget: Option<u64>) {
-    if let Some(lane) = lane {
+/// Which lane the request took and why, and how long its model may think.
+fn tell(headers: &mut HeaderMap, lane: Option<(HeaderValue, &'static str)>, budget: Option<u64>) {
+    if let Some((lane, reason)) = lane {
         headers.insert(X_PINION_LANE, lane);
+        headers.insert(X_PINION_LANE_REASON, HeaderValue::from_static(reason));
     }
     if let Some(tokens) = budget {
         headers.insert(X_PINION_THINKING_BUDGET, tokens.into());

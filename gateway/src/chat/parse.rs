@@ -28,7 +28,7 @@ use crate::state::policy::PolicyInUse;
 /// Room made for a body at once, in bytes. What a client announces beyond this is believed as it arrives.
 const BODY_ROOM_BYTES_MAX: usize = 4 << 20;
 /// The tenant of every request, until clients are told apart.
-const TENANT: &str = "";
+pub(super) const TENANT: &str = "";
 
 /// A chat request, understood as far as routing needs it.
 #[derive(Debug)]

@@ -44,18 +44,29 @@ pub(crate) fn paths(policy: &Policy) -> Result<Vec<JsonPath>, (String, PathError
 
 /// The prompt of a request whose `body` was scanned for [`paths`].
 pub(crate) fn prompt(policy: &Policy, tenant: &str, scan: &ChatScan, body: &[u8]) -> Prompt {
-    let written = scan.tools.clone().map_or(&b""[..], |span| &body[span]);
-    let tools = ordered(policy, written).filter(|tools| tools != written);
-    let model = scan.model.as_deref().unwrap_or_default();
     let efforts = scan.strings.get(policy.session.body.len()..);
     let effort = efforts.into_iter().flatten().flatten().next();
+    let model = scan.model.as_deref().unwrap_or_default();
+    let effort = effort.map(String::as_str);
+    let effort = effort.filter(|_| writes_effort_first(policy, model));
+    prompt_with(policy, tenant, scan, body, effort)
+}
+
+/// [`prompt`] that begins with this effort.
+pub(crate) fn prompt_with(
+    policy: &Policy,
+    tenant: &str,
+    scan: &ChatScan,
+    body: &[u8],
+    effort: Option<&str>,
+) -> Prompt {
+    let written = scan.tools.clone().map_or(&b""[..], |span| &body[span]);
+    let tools = ordered(policy, written).filter(|tools| tools != written);
     let scope = Scope {
         tenant,
-        model,
+        model: scan.model.as_deref().unwrap_or_default(),
         salt: scan.cache_salt.as_deref(),
-        effort: effort
-            .map(String::as_str)
-            .filter(|_| writes_effort_first(policy, model)),
+        effort,
     };
     let messages = scan.messages.iter().map(|message| Message {
         bytes: &body[message.span.clone()],
@@ -74,7 +85,7 @@ fn ordered(policy: &Policy, tools: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Whether the model's template writes the effort at the head of the prompt, so that another effort shares nothing.
-fn writes_effort_first(policy: &Policy, model: &str) -> bool {
+pub(super) fn writes_effort_first(policy: &Policy, model: &str) -> bool {
     let listed = policy.prefix.effort_in_head.iter();
     let family = || FAMILIES.as_ref()?.of_model(model);
     listed.into_iter().any(|name| name == model)

@@ -33,6 +33,18 @@ pub struct Asked {
     budget: Option<u64>,
     shown: Shown,
     field: FieldName,
+    lane: Option<LaneSays>,
+}
+
+/// What a request's lane says, the client's wish considered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LaneSays {
+    /// Whether the model thinks.
+    pub(super) thinking: Option<bool>,
+    /// Most tokens of it.
+    pub(super) budget: Option<u64>,
+    /// How hard.
+    pub(super) effort: Option<&'static str>,
 }
 
 /// What one replica gets, and how its answer is read.
@@ -57,11 +69,13 @@ impl Asked {
         scan: ChatScan,
         body: Bytes,
         base: Edits,
+        lane: Option<LaneSays>,
     ) -> Result<Self, Failure> {
-        let budget = thinking::asked(&scan.thinking).map_err(|error| Failure::BadBudget {
+        let asked = thinking::asked(&scan.thinking).map_err(|error| Failure::BadBudget {
             field: error.field,
             message: error.to_string(),
         })?;
+        let budget = lane.map_or(asked, |lane| lane.budget);
         let facts = policy.model(model);
         let rule = facts.rule.as_ref();
         let shown = match rule.map(|rule| rule.reasoning) {
@@ -84,6 +98,7 @@ impl Asked {
             budget,
             shown,
             field,
+            lane,
         })
     }
 
@@ -105,11 +120,18 @@ impl Asked {
         };
         let wish = family.switch.wish(&self.scan.thinking);
         let by_policy = self.rule().and_then(|rule| rule.thinking);
-        let thinks = wish.map(|(thinks, _)| thinks).or(by_policy);
+        // Where a family has no switch, a lane cannot turn it.
+        let by_lane = self.lane.and_then(|lane| lane.thinking);
+        let forced = by_lane.filter(|_| !family.switch.names.is_empty());
+        let asked = wish.map(|(thinks, _)| thinks);
+        let thinks = forced.or(asked).or(by_policy);
         let mut edits = self.base.clone();
         let (scan, body) = (&self.scan, &self.body);
         let mut changed = thinking::edit_history(&mut edits, body, scan, family.history);
-        if let Some(thinks) = thinks
+        changed |= self.edit_effort(&mut edits, family, by_lane);
+        if let Some(thinks) = forced {
+            changed |= thinking::force_switch(&mut edits, scan, &family.switch, thinks);
+        } else if let Some(thinks) = thinks
             && !matches!(wish, Some((_, true)))
         {
             changed |= thinking::edit_switch(&mut edits, scan, &family.switch, thinks);
@@ -142,6 +164,25 @@ impl Asked {
             }),
             budget,
         }
+    }
+
+    /// Writes the effort of the lane, or the client's in the family's own words. Whether the request is another than for all.
+    fn edit_effort(&self, edits: &mut Edits, family: &Family, by_lane: Option<bool>) -> bool {
+        if !family.reads_effort() {
+            return false;
+        }
+        let said = self.scan.thinking.effort_word();
+        let by_lane_effort = self.lane.and_then(|lane| lane.effort);
+        let off = by_lane == Some(false) && family.switch.names.is_empty();
+        let wanted = if off {
+            Some("none")
+        } else {
+            by_lane_effort.or(said)
+        };
+        let Some(wanted) = wanted.map(|wanted| family.effort(wanted)) else {
+            return false;
+        };
+        said != Some(wanted) && thinking::edit_effort(edits, &self.scan, wanted)
     }
 
     /// A model of no known family: the replica's own split is shown as the policy says, where it says anything.

@@ -25,6 +25,8 @@ pub const X_PINION_REPLICA: HeaderName = HeaderName::from_static("x-pinion-repli
 pub const X_PINION_REASON: HeaderName = HeaderName::from_static("x-pinion-reason");
 /// Names the lane that the request took, where the policy has lanes.
 pub const X_PINION_LANE: HeaderName = HeaderName::from_static("x-pinion-lane");
+/// Why it is that lane.
+pub const X_PINION_LANE_REASON: HeaderName = HeaderName::from_static("x-pinion-lane-reason");
 /// Says how many tokens the model may think, where the gateway told the replica.
 pub const X_PINION_THINKING_BUDGET: HeaderName =
     HeaderName::from_static("x-pinion-thinking-budget");

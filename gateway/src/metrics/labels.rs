@@ -104,6 +104,29 @@ impl BudgetResult {
     }
 }
 
+/// What became of a client's wish about thinking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WishResult {
+    /// The client has its way, or its lane does that anyway.
+    Followed,
+    /// The client gets less than it wished for.
+    Capped,
+    /// The client was told no.
+    Refused,
+}
+
+impl WishResult {
+    pub(super) const ALL: [Self; 3] = [Self::Followed, Self::Capped, Self::Refused];
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Followed => "followed",
+            Self::Capped => "capped",
+            Self::Refused => "refused",
+        }
+    }
+}
+
 /// How one attempt at a replica went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptResult {

@@ -33,4 +33,6 @@ mod sessions;
 #[cfg(test)]
 mod streams;
 #[cfg(test)]
+mod think_lanes;
+
 mod up;

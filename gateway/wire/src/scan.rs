@@ -14,8 +14,8 @@ use crate::json::text::RawText;
 use crate::json::{JsonPath, ScanError, ScanProblem};
 use crate::limits::{MESSAGES_MAX, WANTED_PATHS_MAX};
 use crate::role::Role;
-pub(crate) use thinking::Slot;
 pub use thinking::{BudgetScan, ThinkingScan};
+pub(crate) use thinking::{Slot, Switch as Says};
 
 /// What one chat request says, as far as routing needs it. All spans are byte ranges in the scanned body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,6 +34,8 @@ pub struct ChatScan {
     pub cache_salt: Option<String>,
     /// `max_completion_tokens`, else `max_tokens`, in tokens; `None` where missing or not a whole number ≥ 0.
     pub max_tokens: Option<u64>,
+    /// The values of both fields, where they stand.
+    pub(crate) max_tokens_at: Vec<Range<usize>>,
     /// `n`, the number of answers asked for; `None` where missing or not a whole number ≥ 0.
     pub n: Option<u64>,
     /// For each wanted path, in the same order: the string that lies there. A value of another kind counts as missing.
@@ -186,8 +188,16 @@ impl Reader<'_> {
             }
             "stream_options" => self.scan.stream_options = Some(stream_options(c)?),
             "cache_salt" => self.scan.cache_salt = text_or_null(c)?,
-            "max_completion_tokens" => self.scan.max_tokens = whole_number(c)?,
-            "max_tokens" => self.max_tokens_old = whole_number(c)?,
+            "max_completion_tokens" | "max_tokens" => {
+                c.peek();
+                let start = c.at();
+                let tokens = whole_number(c)?;
+                self.scan.max_tokens_at.push(start..c.at());
+                match field {
+                    "max_tokens" => self.max_tokens_old = tokens,
+                    _ => self.scan.max_tokens = tokens,
+                }
+            }
             _ => self.scan.n = whole_number(c)?,
         }
         Ok(())

@@ -160,3 +160,290 @@ fn lanes_lead_to_the_replicas_of_their_pools_or_to_all() {
         [true, true],
     );
 }
+
+const THINK: &str = r#"
+version = 1
+[[lanes]]
+name = "quick"
+thinking = "off"
+WISHES
+[[lanes]]
+name = "think"
+thinking = "on"
+budget = 100
+budget_max = 500
+effort = "medium"
+WISHES
+[[lanes]]
+name = "free"
+[[rules]]
+name = "free"
+when = 'request.messages > 5'
+lane = "free"
+[[rules]]
+name = "hard"
+when = 'difficulty > 0.4'
+lane = "think"
+"#;
+
+fn think(wishes: &str) -> Policy {
+    let wishes = format!("wishes = \"{wishes}\"");
+    compile("a.toml", &THINK.replace("WISHES", &wishes)).unwrap()
+}
+
+/// Lane, reason, thinking, budget, effort.
+fn settled(
+    policy: &Policy,
+    difficulty: f64,
+    wish: &Wish<'_>,
+    past: &Past,
+) -> Result<String, Refused> {
+    let lanes = &policy.lanes;
+    let choice = lanes.choose(&FACTS, header, || difficulty).unwrap();
+    let to = lanes.settle(&choice, wish, past)?;
+    let thinking = to.thinking.map_or("-", |on| if on { "on" } else { "off" });
+    let budget = to
+        .budget
+        .map_or("-".to_owned(), |tokens| tokens.to_string());
+    let effort = to.effort.map_or("-", Effort::as_str);
+    assert_eq!(to.capped, to.reason == LaneReason::WishCapped);
+    assert_eq!(lanes.lanes[to.index].name, to.lane.name);
+    let (lane, reason) = (&to.lane.name, to.reason.as_str());
+    Ok(format!("{lane} {reason} {thinking} {budget} {effort}"))
+}
+
+#[test]
+fn a_wish_is_followed_capped_or_refused_as_the_lane_says() {
+    let none = Wish::default();
+    let on = Wish {
+        thinking: Some(true),
+        ..none
+    };
+    let off = Wish {
+        thinking: Some(false),
+        ..none
+    };
+    let lane = |name| Wish {
+        lane: Some(name),
+        ..none
+    };
+    let budget = |tokens| Wish {
+        budget: Some(tokens),
+        ..none
+    };
+    let effort = |effort| Wish {
+        effort: Some(effort),
+        ..none
+    };
+    let (easy, hard) = (0.1, 0.9);
+    let thinking =
+        |wanted| Refused::Thinking(if wanted { "quick" } else { "think" }.to_owned(), wanted);
+    let ok = |text: &str| Ok(text.to_owned());
+    let (quick, think_lane) = ("quick difficulty off - -", "think difficulty on 100 medium");
+    for (difficulty, wish, honoured, capped, refused) in [
+        (easy, none, quick, quick, ok(quick)),
+        (hard, none, think_lane, think_lane, ok(think_lane)),
+        (
+            easy,
+            on,
+            "think wish on 100 medium",
+            "quick wish_capped off - -",
+            Err(thinking(true)),
+        ),
+        (
+            hard,
+            off,
+            "quick wish off - -",
+            "quick wish off - -",
+            Err(thinking(false)),
+        ),
+        (hard, on, think_lane, think_lane, ok(think_lane)),
+        (easy, off, quick, quick, ok(quick)),
+        (
+            easy,
+            lane("think"),
+            "think lane_named on 100 medium",
+            "quick wish_capped off - -",
+            Err(Refused::Lane("think".to_owned())),
+        ),
+        (
+            hard,
+            lane("quick"),
+            "quick lane_named off - -",
+            "quick lane_named off - -",
+            Err(Refused::Lane("quick".to_owned())),
+        ),
+        (hard, lane("think"), think_lane, think_lane, ok(think_lane)),
+        (
+            hard,
+            budget(7),
+            "think difficulty on 7 medium",
+            "think difficulty on 7 medium",
+            ok("think difficulty on 7 medium"),
+        ),
+        (
+            hard,
+            budget(501),
+            "think wish_capped on 500 medium",
+            "think wish_capped on 500 medium",
+            Err(Refused::Budget("think".to_owned(), 500)),
+        ),
+        (
+            hard,
+            budget(NO_LIMIT),
+            "think wish_capped on 500 medium",
+            "think wish_capped on 500 medium",
+            Err(Refused::Budget("think".to_owned(), 500)),
+        ),
+        (
+            hard,
+            effort(Effort::Low),
+            "think difficulty on 100 low",
+            "think difficulty on 100 low",
+            ok("think difficulty on 100 low"),
+        ),
+        (
+            hard,
+            effort(Effort::High),
+            "think difficulty on 100 high",
+            "think wish_capped on 100 medium",
+            Err(Refused::Effort("think".to_owned(), Effort::Medium)),
+        ),
+    ] {
+        let found = ["honour", "cap", "refuse"]
+            .map(|wishes| settled(&think(wishes), difficulty, &wish, &Past::default()));
+        assert_eq!(found, [ok(honoured), ok(capped), refused], "{wish:?}");
+    }
+    let unknown = settled(&think("honour"), easy, &lane("deep"), &Past::default());
+    assert!(
+        unknown
+            .unwrap_err()
+            .to_string()
+            .contains("the routing policy has `quick`, `think`, `free`")
+    );
+}
+
+#[test]
+fn a_lane_that_says_nothing_is_as_the_client_says() {
+    let policy = compile("a.toml", "version = 1\n[[lanes]]\nname = \"free\"\n").unwrap();
+    let wish = Wish {
+        thinking: Some(true),
+        budget: Some(9),
+        effort: Some(Effort::Max),
+        lane: None,
+    };
+    let past = Past::default();
+    assert_eq!(
+        settled(&policy, 0.0, &wish, &past).unwrap(),
+        "free first_lane on 9 max"
+    );
+    assert_eq!(
+        settled(&policy, 0.0, &Wish::default(), &past).unwrap(),
+        "free first_lane - - -"
+    );
+    let endless = Wish {
+        budget: Some(NO_LIMIT),
+        ..Wish::default()
+    };
+    assert_eq!(
+        settled(&policy, 0.0, &endless, &past).unwrap(),
+        "free first_lane - - -"
+    );
+}
+
+#[test]
+fn a_session_keeps_its_lane_in_a_tool_loop_and_goes_only_up_where_the_effort_stands_first() {
+    let policy = think("honour");
+    let check = |difficulty, past: Past, expect: &str| {
+        let said = settled(&policy, difficulty, &Wish::default(), &past).unwrap();
+        assert!(said.starts_with(expect), "{said}");
+    };
+    let was = |lane| Past {
+        lane: Some(lane),
+        ..Past::default()
+    };
+    let (quick, deep) = (0, 1);
+    check(0.1, was(deep), "quick difficulty ");
+    check(
+        0.1,
+        Past {
+            tool_loop: true,
+            ..was(deep)
+        },
+        "think tool_loop",
+    );
+    check(
+        0.1,
+        Past {
+            tool_loop: true,
+            ..Past::default()
+        },
+        "quick difficulty ",
+    );
+    check(
+        0.1,
+        Past {
+            tool_loop: true,
+            ..was(63)
+        },
+        "quick difficulty ",
+    );
+    check(
+        0.1,
+        Past {
+            effort_in_head: true,
+            ..was(deep)
+        },
+        "think effort_kept",
+    );
+    check(
+        0.9,
+        Past {
+            effort_in_head: true,
+            ..was(quick)
+        },
+        "think difficulty ",
+    );
+    check(
+        0.9,
+        Past {
+            steady: true,
+            ..was(quick)
+        },
+        "think difficulty_kept",
+    );
+}
+
+#[test]
+fn a_difficulty_that_moves_by_less_than_the_margin_is_not_seen() {
+    let check = |now, earlier, margin, expect| {
+        let earlier: Option<f64> = earlier;
+        let (step, kept) = steady(difficulty_step(now), earlier.map(difficulty_step), margin);
+        assert_eq!((difficulty_of(step), kept), expect);
+    };
+    check(0.45, None, 0.1, (0.45, false));
+    check(0.45, Some(0.38), 0.1, (0.38, true));
+    check(0.45, Some(0.45), 0.1, (0.45, false));
+    check(0.48, Some(0.38), 0.1, (0.48, false));
+    check(0.45, Some(0.38), 0.0, (0.45, false));
+    check(0.0, Some(1.0), 1.0, (0.0, false));
+}
+
+#[test]
+fn keys_of_a_lane_that_contradict_each_other_are_said() {
+    let text = "version = 1\n[[lanes]]\nname = \"a\"\nthinking = \"offf\"\nbudget = 9\nbudget_max = 8\neffort = \"none\"\nmax_tokens = 0\nwishes = \"capp\"\n[[lanes]]\nname = \"b\"\nthinking = \"off\"\nbudget = 1\n";
+    let problems = compile("a.toml", text).unwrap_err();
+    let said: Vec<String> = problems
+        .iter()
+        .map(|problem| format!("{}: {}", problem.line, problem.message))
+        .collect();
+    let expect = [
+        "4: `lanes[0].thinking` is `\"offf\"`, expected one of `on`, `off`; did you mean `off`?",
+        "5: `lanes[0].budget` is 9, expected at most `budget_max` = 8",
+        "7: `lanes[0].effort` is `\"none\"`, expected one of `minimal`, `low`, `medium`, `high`, `xhigh`, `max`",
+        "8: `lanes[0].max_tokens` is `0`, expected a whole number of tokens from 1 to 10000000",
+        "9: `lanes[0].wishes` is `\"capp\"`, expected one of `honour`, `cap`, `refuse`; did you mean `cap`?",
+        "13: `lanes[1].budget` does nothing with `thinking = \"off\"`; expected one of the two",
+    ];
+    assert_eq!(said, expect);
+}

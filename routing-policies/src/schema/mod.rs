@@ -1,6 +1,7 @@
 //! The policy file, version 1: which keys there are, what each may say, and how a file becomes a [`Policy`].
 
 mod json;
+mod lane_keys;
 mod models;
 mod names;
 mod reader;
@@ -12,11 +13,13 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::models::Models;
 use crate::placement::Settings;
-use crate::policy::{LimitsPolicy, PlacementPolicy, Policy, PrefixPolicy, SessionPolicy};
+use crate::policy::{
+    DifficultyPolicy, LimitsPolicy, PlacementPolicy, Policy, PrefixPolicy, SessionPolicy,
+};
 use crate::problem::Problem;
 pub use json::json_schema;
 use reader::{Reader, Section};
-use spec::{LIMITS, PLACEMENT, PREFIX, SECTIONS, SESSION, THOUSAND, VERSION};
+use spec::{DIFFICULTY, LIMITS, PLACEMENT, PREFIX, SECTIONS, SESSION, THOUSAND, VERSION};
 use table_spec::{LANES, POOLS, RULES, TABLES, Table};
 
 /// The text of the policy that a gateway runs when it is given none. It says in full what [`Policy::default`] is.
@@ -116,6 +119,7 @@ fn read(file_name: &str, text: &str, fleet: Option<&[&str]>) -> Result<Policy, V
         session,
         prefix: prefix(&mut reader, &root),
         placement: placement(&mut reader, &root),
+        difficulty: difficulty(&mut reader, &root),
         lanes: tables::lanes(&mut reader, &root, fleet),
         models: models::models(&mut reader, &root),
     };
@@ -203,6 +207,17 @@ fn placement(reader: &mut Reader<'_>, root: &Section<'_>) -> PlacementPolicy {
             stay: number("stay", stay),
             leave_s_min,
         },
+    }
+}
+
+fn difficulty(reader: &mut Reader<'_>, root: &Section<'_>) -> DifficultyPolicy {
+    let default = DifficultyPolicy::default();
+    let Some(section) = reader.section(root, &DIFFICULTY) else {
+        return default;
+    };
+    let margin = reader.thousandths(&section, "margin");
+    DifficultyPolicy {
+        margin: margin.map_or(default.margin, |margin| f64::from(margin) / THOUSAND),
     }
 }
 

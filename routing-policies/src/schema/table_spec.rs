@@ -2,7 +2,7 @@
 //! is for. The reader checks by it, the JSON Schema is made of it, and two policies are compared by it.
 
 use super::spec::{list, quoted};
-use crate::lanes::{CONDITION_BYTES_MAX, Lane, Pool, Rule};
+use crate::lanes::{CONDITION_BYTES_MAX, LANE_TOKENS_MAX, Lane, Pool, Rule};
 use crate::policy::Policy;
 
 /// Most replicas of one pool.
@@ -43,6 +43,10 @@ pub(super) enum ColumnKind {
     Replicas,
     /// A CEL expression.
     Condition,
+    /// One of a few words.
+    Word(&'static [&'static str]),
+    /// A whole number of tokens.
+    Tokens { least: u32 },
 }
 
 /// The tables' names, in the order of documents.
@@ -72,7 +76,7 @@ pub(super) const POOLS: Table<Pool> = Table {
 /// `[[lanes]]`.
 pub(super) const LANES: Table<Lane> = Table {
     name: "lanes",
-    says: "Ways that requests take. The first one takes what no rule claims; a lane without a pool may go to all replicas.",
+    says: "Ways that requests take. The first one takes what no rule claims; a lane without a pool may go to all replicas. A lane may switch thinking on or off, with a budget in tokens and what becomes of clients' wishes.",
     keys: &[
         Column {
             name: "name",
@@ -85,6 +89,45 @@ pub(super) const LANES: Table<Lane> = Table {
             needed: false,
             kind: ColumnKind::Name,
             value: |lane| lane.pool.as_ref().map(|pool| quoted(pool)),
+        },
+        Column {
+            name: "thinking",
+            needed: false,
+            kind: ColumnKind::Word(&["on", "off"]),
+            value: |lane| {
+                lane.thinking
+                    .map(|on| quoted(if on { "on" } else { "off" }))
+            },
+        },
+        Column {
+            name: "budget",
+            needed: false,
+            kind: ColumnKind::Tokens { least: 0 },
+            value: |lane| lane.budget.map(|tokens| tokens.to_string()),
+        },
+        Column {
+            name: "budget_max",
+            needed: false,
+            kind: ColumnKind::Tokens { least: 0 },
+            value: |lane| lane.budget_max.map(|tokens| tokens.to_string()),
+        },
+        Column {
+            name: "effort",
+            needed: false,
+            kind: ColumnKind::Word(&["minimal", "low", "medium", "high", "xhigh", "max"]),
+            value: |lane| lane.effort.map(|effort| quoted(effort.as_str())),
+        },
+        Column {
+            name: "max_tokens",
+            needed: false,
+            kind: ColumnKind::Tokens { least: 1 },
+            value: |lane| lane.max_tokens.map(|tokens| tokens.to_string()),
+        },
+        Column {
+            name: "wishes",
+            needed: false,
+            kind: ColumnKind::Word(&["honour", "cap", "refuse"]),
+            value: |lane| Some(quoted(lane.wishes.as_str())),
         },
     ],
     rows: |policy| &policy.lanes.lanes,
@@ -130,6 +173,13 @@ impl ColumnKind {
             Self::Condition => {
                 format!(r#"{{ "type": "string", "maxLength": {CONDITION_BYTES_MAX} }}"#)
             }
+            Self::Word(words) => {
+                let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+                format!("{{ \"enum\": [{}] }}", words.join(", "))
+            }
+            Self::Tokens { least } => format!(
+                r#"{{ "type": "integer", "minimum": {least}, "maximum": {LANE_TOKENS_MAX} }}"#
+            ),
         }
     }
 }
