@@ -35,6 +35,11 @@ pub enum Failure {
         /// What is expected.
         message: String,
     },
+    /// The gateway is to keep a budget of thinking and cannot for this request.
+    NoBudget {
+        /// Why not, and what to do.
+        message: String,
+    },
     /// More bytes than the limit.
     BodyTooLarge {
         /// Bytes allowed.
@@ -203,6 +208,9 @@ impl Failure {
             }
             Self::BadBody { .. } => client(StatusCode::BAD_REQUEST, "invalid_body"),
             Self::BadBudget { .. } => client(StatusCode::BAD_REQUEST, "invalid_thinking_budget"),
+            Self::NoBudget { .. } => {
+                client(StatusCode::BAD_REQUEST, "thinking_budget_unsupported")
+            }
             Self::BodyTooLarge { .. } => client(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large"),
             Self::BodyCut => Row {
                 outcome: Outcome::ClientClosed,

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use tower::Service;
 
+use super::cut::Cut;
 use super::reasoning::{Prepared, Split};
 use super::relay::{self, X_PINION_LANE, X_PINION_THINKING_BUDGET};
 use super::route::{Remember, RoutedCall};
@@ -71,13 +72,15 @@ async fn attempt(
     for (tried, replica) in candidates.iter().enumerate() {
         let is_last = tried + 1 == candidates.len();
         record.at(replica);
-        let sent = Sent::new(&known, replica, &placed, tried > 0);
-        let trying = Try::new(replica);
         let Prepared {
             call: own,
             plan,
             budget,
-        } = reasoning.prepare(replica, &call);
+            cut,
+            gather,
+        } = reasoning.prepare(replica, &call)?;
+        let sent = Sent::new(&known, replica, &placed, tried > 0);
+        let trying = Try::new(replica);
         let result = client.call(replica, own.as_ref().unwrap_or(&call)).await;
         trying.ended(match &result {
             Ok((parts, _)) => went(parts.status, replica),
@@ -97,7 +100,11 @@ async fn attempt(
                     sent,
                     reason,
                     stream,
-                    split: plan.map(|plan| Split::new(plan, budget)),
+                    split: plan.map(|plan| {
+                        let cut = cut.map(|cut| Cut::new(*cut, &client, replica));
+                        Split::new(plan, budget, cut)
+                    }),
+                    gather,
                     record,
                 };
                 let mut reply = relay::reply(parts, body, answer).await?;

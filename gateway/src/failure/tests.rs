@@ -16,6 +16,9 @@ fn every() -> Vec<Failure> {
             field: "thinking_token_budget",
             message: "<message>".into(),
         },
+        Failure::NoBudget {
+            message: "<message>".into(),
+        },
         Failure::BodyTooLarge { limit: 8 },
         Failure::BodyCut,
         Failure::BodySlow { after },

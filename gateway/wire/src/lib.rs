@@ -4,6 +4,7 @@
 pub mod chunk;
 pub mod error;
 pub mod families;
+pub mod gather;
 mod json;
 pub mod limits;
 pub mod order;
