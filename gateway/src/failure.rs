@@ -208,9 +208,7 @@ impl Failure {
             }
             Self::BadBody { .. } => client(StatusCode::BAD_REQUEST, "invalid_body"),
             Self::BadBudget { .. } => client(StatusCode::BAD_REQUEST, "invalid_thinking_budget"),
-            Self::NoBudget { .. } => {
-                client(StatusCode::BAD_REQUEST, "thinking_budget_unsupported")
-            }
+            Self::NoBudget { .. } => client(StatusCode::BAD_REQUEST, "thinking_budget_unsupported"),
             Self::BodyTooLarge { .. } => client(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large"),
             Self::BodyCut => Row {
                 outcome: Outcome::ClientClosed,

@@ -7,7 +7,6 @@ use std::task::{Context, Poll};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use tower::Service;
 
-use super::cut::Cut;
 use super::reasoning::{Prepared, Split};
 use super::relay::{self, X_PINION_LANE, X_PINION_THINKING_BUDGET};
 use super::route::{Remember, RoutedCall};
@@ -100,10 +99,7 @@ async fn attempt(
                     sent,
                     reason,
                     stream,
-                    split: plan.map(|plan| {
-                        let cut = cut.map(|cut| Cut::new(*cut, &client, replica));
-                        Split::new(plan, budget, cut)
-                    }),
+                    split: plan.map(|plan| Split::new(plan, budget, cut, (&client, replica))),
                     gather,
                     record,
                 };

@@ -183,7 +183,9 @@ impl EventRelay {
             Ok((parts, _)) => {
                 let replica = self.sent.replica().name().clone();
                 let status = parts.status;
-                let cause = format!("it does not go on behind the end of its budget of thinking: status {status}");
+                let cause = format!(
+                    "it does not go on behind the end of its budget of thinking: status {status}"
+                );
                 self.fail(&Failure::Truncated { replica, cause });
             }
             Err(failure) => self.fail(&failure),

@@ -18,7 +18,7 @@ use crate::metrics::{BudgetResult, SplitBy};
 use crate::state::families::ModelFacts;
 use crate::state::policy::PolicyInUse;
 use crate::state::replicas::Replica;
-use crate::upstream::client::UpstreamCall;
+use crate::upstream::client::{Client, UpstreamCall};
 
 /// What a request and its policy say of reasoning.
 #[derive(Debug)]
@@ -286,7 +286,14 @@ pub struct Split {
 }
 
 impl Split {
-    pub(super) fn new(plan: Plan, budget: Option<u64>, cut: Option<Cut>) -> Self {
+    /// Of an answer of this replica, which is asked again where its thought is cut.
+    pub(super) fn new(
+        plan: Plan,
+        budget: Option<u64>,
+        cut: Option<Box<CutPlan>>,
+        (client, replica): (&Arc<Client>, &Arc<Replica>),
+    ) -> Self {
+        let cut = cut.map(|cut| Cut::new(*cut, client, replica));
         let reshaper = Reshaper::new(plan);
         Self {
             reshaper: match cut {

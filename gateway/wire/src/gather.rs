@@ -55,7 +55,9 @@ impl Gather {
         for (name, value) in chunk {
             match (&*name, value) {
                 ("object", _) | (_, Value::Null) => {}
-                ("choices", Value::Array(all)) => all.into_iter().try_for_each(|one| self.choice(one))?,
+                ("choices", Value::Array(all)) => {
+                    all.into_iter().try_for_each(|one| self.choice(one))?
+                }
                 ("usage", usage) => self.usage = Some(usage),
                 (_, value) => {
                     self.head.entry(name).or_insert(value);
@@ -71,7 +73,10 @@ impl Gather {
             return Err(GatherError::TooLarge);
         }
         let choice = self.choices.entry(index).or_default();
-        if let Some(finish) = one.get_mut("finish_reason").filter(|finish| !finish.is_null()) {
+        if let Some(finish) = one
+            .get_mut("finish_reason")
+            .filter(|finish| !finish.is_null())
+        {
             choice.finish = finish.take();
         }
         let Some(Value::Object(delta)) = one.get_mut("delta").map(Value::take) else {
@@ -79,7 +84,9 @@ impl Gather {
         };
         for (name, value) in delta {
             match (&*name, value) {
-                ("tool_calls", Value::Array(calls)) => calls.into_iter().try_for_each(|call| choice.call(call))?,
+                ("tool_calls", Value::Array(calls)) => {
+                    calls.into_iter().try_for_each(|call| choice.call(call))?
+                }
                 (_, value) => merge(&mut choice.message, name, value),
             }
         }
@@ -165,7 +172,9 @@ mod tests {
     #[track_caller]
     fn check(chunks: &[&str], expect: Result<&str, GatherError>) {
         let mut gather = Gather::default();
-        let pushed = chunks.iter().try_for_each(|chunk| gather.push(chunk.as_bytes()));
+        let pushed = chunks
+            .iter()
+            .try_for_each(|chunk| gather.push(chunk.as_bytes()));
         let answer = pushed.map(|()| gather.finish().unwrap_or_default());
         let answer = answer.map(|answer| String::from_utf8(answer).unwrap());
         assert_eq!(answer.as_deref(), expect.as_ref().map(|text| *text));

@@ -1,7 +1,7 @@
 //! One choice of an answer: its splitter, and what goes out of it next.
 
-use super::{Plan, Shown};
 use super::watch::WATCHED_BYTES_MAX;
+use super::{Plan, Shown};
 use crate::families::Grammar;
 use crate::split::{Piece, Splitter, Start};
 

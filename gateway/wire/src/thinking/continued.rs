@@ -108,7 +108,9 @@ impl Continued {
             let message = format!(",{{\"role\":\"assistant\",\"content\":{text}}}");
             edits.replace(end..end, message);
         }
-        let left = scan.max_tokens.map(|most| most.saturating_sub(tokens).max(1));
+        let left = scan
+            .max_tokens
+            .map(|most| most.saturating_sub(tokens).max(1));
         for span in &scan.limits {
             edits.replace(span.clone(), left.unwrap_or(1).to_string());
         }
