@@ -85,7 +85,7 @@ async fn a_stream_is_split_into_its_two_fields() {
     for line in [
         "gateway_reasoning_splits_total{by=\"gateway\",replica=\"a\"} 1",
         "gateway_request_reasoning_tokens_sum{replica=\"a\"} 1",
-        "gateway_reasoning_tokens_total{replica=\"a\"} 1",
+        "gateway_reasoning_tokens_total{lane=\"\",replica=\"a\"} 1",
     ] {
         assert!(text.contains(line), "{line} in {text}");
     }
