@@ -45,6 +45,11 @@ pub enum Failure {
         /// What the lane takes.
         message: String,
     },
+    /// The gateway is to keep a budget of thinking and cannot for this request.
+    NoBudget {
+        /// Why not, and what to do.
+        message: String,
+    },
     /// More bytes than the limit.
     BodyTooLarge {
         /// Bytes allowed.
@@ -215,6 +220,7 @@ impl Failure {
             Self::BadBudget { .. } => client(StatusCode::BAD_REQUEST, "invalid_thinking_budget"),
             Self::BadWish { .. } => client(StatusCode::BAD_REQUEST, "invalid_wish"),
             Self::WishRefused { .. } => client(StatusCode::BAD_REQUEST, "wish_refused"),
+            Self::NoBudget { .. } => client(StatusCode::BAD_REQUEST, "thinking_budget_unsupported"),
             Self::BodyTooLarge { .. } => client(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large"),
             Self::BodyCut => Row {
                 outcome: Outcome::ClientClosed,

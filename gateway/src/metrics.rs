@@ -114,7 +114,7 @@ pub struct ReplicaMetrics {
     pub lanes: Arc<Lanes>,
     request_reasoning_tokens: Histogram,
     splits: [IntCounter; 4],
-    budgets: [IntCounter; 4],
+    budgets: [IntCounter; 6],
 }
 
 /// Registers collectors under their names; a name taken twice is a mistake in this file that its test shows.

@@ -71,13 +71,15 @@ async fn attempt(
     for (tried, replica) in candidates.iter().enumerate() {
         let is_last = tried + 1 == candidates.len();
         record.at(replica);
-        let sent = Sent::new(&known, replica, &placed, tried > 0);
-        let trying = Try::new(replica);
         let Prepared {
             call: own,
             plan,
             budget,
-        } = reasoning.prepare(replica, &call);
+            cut,
+            gather,
+        } = reasoning.prepare(replica, &call)?;
+        let sent = Sent::new(&known, replica, &placed, tried > 0);
+        let trying = Try::new(replica);
         let result = client.call(replica, own.as_ref().unwrap_or(&call)).await;
         trying.ended(match &result {
             Ok((parts, _)) => went(parts.status, replica),
@@ -97,7 +99,8 @@ async fn attempt(
                     sent,
                     reason,
                     stream,
-                    split: plan.map(|plan| Split::new(plan, budget)),
+                    split: plan.map(|plan| Split::new(plan, budget, cut, (&client, replica))),
+                    gather,
                     record,
                 };
                 let mut reply = relay::reply(parts, body, answer).await?;

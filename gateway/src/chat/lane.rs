@@ -142,8 +142,7 @@ pub(super) fn effort_in_head(
     model: Option<&str>,
     family: Option<&Family>,
 ) -> bool {
-    writes_effort_first(policy, model.unwrap_or_default())
-        || family.is_some_and(|family| family.effort_in_head)
+    writes_effort_first(policy, model.unwrap_or_default(), family)
 }
 
 fn is_tool_loop(scan: &ChatScan) -> bool {

@@ -188,7 +188,15 @@ fn understand(
     known
         .metrics
         .session_source(session.map_or("none", |(_, source)| source.as_str()));
-    let Prompt { chain, tools } = prompt(policy.policy(), TENANT, &scan, &body);
+    let facts = policy.model(model);
+    let family = facts.told.as_ref().or(facts.by_name.as_ref());
+    let Prompt { chain, tools } = prompt(
+        policy.policy(),
+        TENANT,
+        &scan,
+        &body,
+        family.map(|family| &**family),
+    );
     let session = session.map(|(key, _)| key);
     Ok(ChatCall {
         uri,

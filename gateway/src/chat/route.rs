@@ -197,9 +197,11 @@ fn route(known: &Known, mut call: ChatCall) -> Result<RoutedCall, Failure> {
 fn head_of_lane(policy: &Policy, call: &mut ChatCall, lane: Option<Settled<'_>>) {
     let effort = lane.and_then(|settled| settled.effort);
     let model = call.scan.model.as_deref();
+    let facts = call.policy.model(model.unwrap_or_default());
+    let family = facts.told.as_ref().or(facts.by_name.as_ref());
     if let Some(effort) = effort.map(Effort::as_str)
         && call.scan.thinking.effort_word() != Some(effort)
-        && effort_in_head(policy, model, None)
+        && effort_in_head(policy, model, family.map(|family| &**family))
     {
         call.chain = prompt_with(policy, TENANT, &call.scan, &call.body, Some(effort)).chain;
     }

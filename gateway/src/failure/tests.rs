@@ -22,6 +22,9 @@ fn every() -> Vec<Failure> {
         Failure::WishRefused {
             message: "the request asks for thinking, and its lane `quick` does not think and takes no wishes; leave that out".into(),
         },
+        Failure::NoBudget {
+            message: "<message>".into(),
+        },
         Failure::BodyTooLarge { limit: 8 },
         Failure::BodyCut,
         Failure::BodySlow { after },

@@ -14,6 +14,7 @@ impl fmt::Display for Failure {
             Self::MethodNotAllowed { allowed } => write!(f, "this path takes {allowed} only"),
             Self::BadBody { message } => write!(f, "the body is not a chat request: {message}"),
             Self::BadBudget { message, .. }
+            | Self::NoBudget { message }
             | Self::BadWish { message }
             | Self::WishRefused { message } => f.write_str(message),
             Self::BodyTooLarge { limit } => write!(

@@ -89,10 +89,21 @@ pub enum BudgetResult {
     Unsupported,
     /// The answer's reasoning came up to it.
     Reached,
+    /// The gateway cut the thought, and the replica went on behind it.
+    Cut,
+    /// The gateway was to keep it and could not for this request, which was refused.
+    Refused,
 }
 
 impl BudgetResult {
-    pub(super) const ALL: [Self; 4] = [Self::Kept, Self::Lowered, Self::Unsupported, Self::Reached];
+    pub(super) const ALL: [Self; 6] = [
+        Self::Kept,
+        Self::Lowered,
+        Self::Unsupported,
+        Self::Reached,
+        Self::Cut,
+        Self::Refused,
+    ];
 
     pub(super) fn as_str(self) -> &'static str {
         match self {
@@ -100,6 +111,8 @@ impl BudgetResult {
             Self::Lowered => "lowered",
             Self::Unsupported => "unsupported",
             Self::Reached => "reached",
+            Self::Cut => "cut",
+            Self::Refused => "refused",
         }
     }
 }

@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use super::table::table;
 use crate::chat::lane::{facts, wish};
-use crate::chat::prompt::{paths, prompt};
+use crate::chat::prompt::{built_in, paths, prompt};
 use crate::chat::relay::X_PINION_LANE;
 use crate::chat::turn::{Said, said};
 use crate::cli::Explain;
@@ -153,7 +153,7 @@ fn read(policy: &Policy, file: &Path, headers: &[(String, String)]) -> Result<Un
     let model = scan.model.as_deref().unwrap_or_default();
     let header = header(headers);
     let session = identify(&policy.session, "", model, header, &scan.strings).session;
-    let chain = prompt(policy, "", &scan, &body).chain;
+    let chain = prompt(policy, "", &scan, &body, built_in(model)).chain;
     let turn = Turn {
         session: session.map(|(key, _)| key),
         prompt_tokens: chain.tokens(BYTES_PER_TOKEN),

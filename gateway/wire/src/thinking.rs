@@ -1,6 +1,7 @@
 //! What a request says about thinking, put into the words that its replica reads: the template's switch, the engine's budget, and what of
 //! earlier reasoning goes along. All of it by splices.
 
+mod continued;
 mod history;
 
 use std::fmt;
@@ -9,6 +10,7 @@ use crate::families::Switch;
 use crate::scan::{ChatScan, Slot, ThinkingScan};
 use crate::splice::Edits;
 
+pub use continued::{Continued, Refusal};
 pub use history::edit as edit_history;
 
 /// Tokens of the answer that a budget leaves room for, its closer among them; half of the limit where that is less.

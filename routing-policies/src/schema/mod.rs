@@ -20,7 +20,7 @@ use crate::problem::Problem;
 pub use json::json_schema;
 use reader::{Reader, Section};
 use spec::{DIFFICULTY, LIMITS, PLACEMENT, PREFIX, SECTIONS, SESSION, THOUSAND, VERSION};
-use table_spec::{LANES, POOLS, RULES, TABLES, Table};
+use table_spec::{LANES, MODELS, POOLS, RULES, TABLES, Table};
 
 /// The text of the policy that a gateway runs when it is given none. It says in full what [`Policy::default`] is.
 pub const DEFAULT_POLICY: &str = include_str!("../../policies/default.toml");
@@ -52,6 +52,12 @@ pub fn changes(old: &Policy, new: &Policy) -> Vec<Change> {
         table(&POOLS, old, new),
         table(&LANES, old, new),
         table(&RULES, old, new),
+        table(&MODELS, old, new),
+        Change {
+            key: models::FAMILIES.to_owned(),
+            old: families(&old.models),
+            new: families(&new.models),
+        },
     ];
     keys.map(|(section, key)| Change {
         key: format!("{section}.{}", key.name),
@@ -59,11 +65,6 @@ pub fn changes(old: &Policy, new: &Policy) -> Vec<Change> {
         new: (key.value)(new),
     })
     .chain(tables)
-    .chain(models::TABLES.map(|name| Change {
-        key: name.to_owned(),
-        old: models_table(name, &old.models),
-        new: models_table(name, &new.models),
-    }))
     .filter(|change| change.old != change.new)
     .collect()
 }
@@ -76,11 +77,8 @@ fn table<R>(table: &Table<R>, old: &Policy, new: &Policy) -> Change {
     }
 }
 
-fn models_table(name: &str, all: &Models) -> String {
-    let all: Vec<String> = match name {
-        "models" => all.rules.iter().map(models::rule_json).collect(),
-        _ => all.families.iter().map(|row| row.says.clone()).collect(),
-    };
+fn families(all: &Models) -> String {
+    let all: Vec<&str> = all.families.iter().map(|row| &*row.says).collect();
     format!("[{}]", all.join(", "))
 }
 
@@ -109,7 +107,7 @@ fn read(file_name: &str, text: &str, fleet: Option<&[&str]>) -> Result<Policy, V
         .into_iter()
         .chain(SECTIONS.map(|spec| spec.name))
         .chain(TABLES)
-        .chain(models::TABLES)
+        .chain([models::FAMILIES])
         .collect();
     reader.keys(&root, &known);
     reader.version(&root, VERSION);
