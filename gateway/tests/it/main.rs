@@ -34,5 +34,5 @@ mod sessions;
 mod streams;
 #[cfg(test)]
 mod think_lanes;
-
+#[cfg(test)]
 mod up;
