@@ -2,7 +2,7 @@
 //! is for. The reader checks by it, the JSON Schema is made of it, and two policies are compared by it.
 
 use super::spec::{list, quoted};
-use crate::lanes::{CONDITION_BYTES_MAX, LANE_TOKENS_MAX, Lane, Pool, Rule};
+use crate::lanes::{CONDITION_BYTES_MAX, LANE_TOKENS_MAX, Lane, Pool, Rule, Wishes};
 use crate::policy::Policy;
 
 /// Most replicas of one pool.
@@ -127,7 +127,7 @@ pub(super) const LANES: Table<Lane> = Table {
             name: "wishes",
             needed: false,
             kind: ColumnKind::Word(&["honour", "cap", "refuse"]),
-            value: |lane| Some(quoted(lane.wishes.as_str())),
+            value: |lane| (lane.wishes != Wishes::default()).then(|| quoted(lane.wishes.as_str())),
         },
     ],
     rows: |policy| &policy.lanes.lanes,

@@ -227,6 +227,7 @@ fn changed_tables_are_told_and_a_pool_is_held_against_a_fleet_only_where_there_i
 #[test]
 fn the_example_in_the_default_file_compiles() {
     let (_, example) = DEFAULT_POLICY.split_once("# [[pools]]").unwrap();
+    let (example, _) = example.split_once("\n\n").unwrap();
     let lines = example
         .lines()
         .map(|line| line.trim_start_matches('#').trim_start());
