@@ -212,115 +212,102 @@ fn settled(
     Ok(format!("{lane} {reason} {thinking} {budget} {effort}"))
 }
 
+const NONE: Wish<'static> = Wish {
+    lane: None,
+    thinking: None,
+    budget: None,
+    effort: None,
+};
+const QUICK: &str = "quick difficulty off - -";
+const DEEP: &str = "think difficulty on 100 medium";
+const CAPPED: &str = "quick wish_capped off - -";
+
+/// What becomes of a wish in lanes that honour, cap and refuse it.
+#[track_caller]
+fn wished(difficulty: f64, wish: Wish<'_>, expect: [Result<&str, Refused>; 3]) {
+    let expect = expect.map(|one| one.map(str::to_owned));
+    let found = ["honour", "cap", "refuse"]
+        .map(|wishes| settled(&think(wishes), difficulty, &wish, &Past::default()));
+    assert_eq!(found, expect, "{wish:?}");
+}
+
 #[test]
-fn a_wish_is_followed_capped_or_refused_as_the_lane_says() {
-    let none = Wish::default();
-    let on = Wish {
-        thinking: Some(true),
-        ..none
-    };
-    let off = Wish {
-        thinking: Some(false),
-        ..none
+fn a_wish_for_thinking_or_a_lane_is_followed_capped_or_refused() {
+    let thinking = |wanted| Wish {
+        thinking: Some(wanted),
+        ..NONE
     };
     let lane = |name| Wish {
         lane: Some(name),
-        ..none
+        ..NONE
     };
+    let refused = |lane: &str, wanted| Err(Refused::Thinking(lane.to_owned(), wanted));
+    let refused_lane = |lane: &str| Err(Refused::Lane(lane.to_owned()));
+    let (easy, hard) = (0.1, 0.9);
+    let same = |text| [Ok(text), Ok(text), Ok(text)];
+    wished(easy, NONE, same(QUICK));
+    wished(hard, NONE, same(DEEP));
+    wished(hard, thinking(true), same(DEEP));
+    wished(easy, thinking(false), same(QUICK));
+    let on = Ok("think wish on 100 medium");
+    wished(
+        easy,
+        thinking(true),
+        [on, Ok(CAPPED), refused("quick", true)],
+    );
+    let off = Ok("quick wish off - -");
+    wished(
+        hard,
+        thinking(false),
+        [off.clone(), off, refused("think", false)],
+    );
+    let deep = Ok("think lane_named on 100 medium");
+    wished(
+        easy,
+        lane("think"),
+        [deep, Ok(CAPPED), refused_lane("think")],
+    );
+    let quick = Ok("quick lane_named off - -");
+    wished(
+        hard,
+        lane("quick"),
+        [quick.clone(), quick, refused_lane("quick")],
+    );
+    wished(hard, lane("think"), same(DEEP));
+    let unknown = settled(&think("honour"), easy, &lane("deep"), &Past::default());
+    let why = unknown.unwrap_err().to_string();
+    assert!(
+        why.contains("the routing policy has `quick`, `think`, `free`"),
+        "{why}"
+    );
+}
+
+#[test]
+fn a_wish_for_a_budget_or_an_effort_is_followed_capped_or_refused() {
     let budget = |tokens| Wish {
         budget: Some(tokens),
-        ..none
+        ..NONE
     };
     let effort = |effort| Wish {
         effort: Some(effort),
-        ..none
+        ..NONE
     };
-    let (easy, hard) = (0.1, 0.9);
-    let thinking =
-        |wanted| Refused::Thinking(if wanted { "quick" } else { "think" }.to_owned(), wanted);
-    let ok = |text: &str| Ok(text.to_owned());
-    let (quick, think_lane) = ("quick difficulty off - -", "think difficulty on 100 medium");
-    for (difficulty, wish, honoured, capped, refused) in [
-        (easy, none, quick, quick, ok(quick)),
-        (hard, none, think_lane, think_lane, ok(think_lane)),
-        (
-            easy,
-            on,
-            "think wish on 100 medium",
-            "quick wish_capped off - -",
-            Err(thinking(true)),
-        ),
-        (
-            hard,
-            off,
-            "quick wish off - -",
-            "quick wish off - -",
-            Err(thinking(false)),
-        ),
-        (hard, on, think_lane, think_lane, ok(think_lane)),
-        (easy, off, quick, quick, ok(quick)),
-        (
-            easy,
-            lane("think"),
-            "think lane_named on 100 medium",
-            "quick wish_capped off - -",
-            Err(Refused::Lane("think".to_owned())),
-        ),
-        (
-            hard,
-            lane("quick"),
-            "quick lane_named off - -",
-            "quick lane_named off - -",
-            Err(Refused::Lane("quick".to_owned())),
-        ),
-        (hard, lane("think"), think_lane, think_lane, ok(think_lane)),
-        (
-            hard,
-            budget(7),
-            "think difficulty on 7 medium",
-            "think difficulty on 7 medium",
-            ok("think difficulty on 7 medium"),
-        ),
-        (
-            hard,
-            budget(501),
-            "think wish_capped on 500 medium",
-            "think wish_capped on 500 medium",
-            Err(Refused::Budget("think".to_owned(), 500)),
-        ),
-        (
-            hard,
-            budget(NO_LIMIT),
-            "think wish_capped on 500 medium",
-            "think wish_capped on 500 medium",
-            Err(Refused::Budget("think".to_owned(), 500)),
-        ),
-        (
-            hard,
-            effort(Effort::Low),
-            "think difficulty on 100 low",
-            "think difficulty on 100 low",
-            ok("think difficulty on 100 low"),
-        ),
-        (
-            hard,
-            effort(Effort::High),
-            "think difficulty on 100 high",
-            "think wish_capped on 100 medium",
-            Err(Refused::Effort("think".to_owned(), Effort::Medium)),
-        ),
-    ] {
-        let found = ["honour", "cap", "refuse"]
-            .map(|wishes| settled(&think(wishes), difficulty, &wish, &Past::default()));
-        assert_eq!(found, [ok(honoured), ok(capped), refused], "{wish:?}");
+    let same = |text| [Ok(text), Ok(text), Ok(text)];
+    wished(0.9, budget(7), same("think difficulty on 7 medium"));
+    for tokens in [501, NO_LIMIT] {
+        let most = Ok("think wish_capped on 500 medium");
+        let refused = Err(Refused::Budget("think".to_owned(), 500));
+        wished(0.9, budget(tokens), [most.clone(), most, refused]);
     }
-    let unknown = settled(&think("honour"), easy, &lane("deep"), &Past::default());
-    assert!(
-        unknown
-            .unwrap_err()
-            .to_string()
-            .contains("the routing policy has `quick`, `think`, `free`")
+    wished(
+        0.9,
+        effort(Effort::Low),
+        same("think difficulty on 100 low"),
     );
+    let high = Ok("think difficulty on 100 high");
+    let medium = Ok("think wish_capped on 100 medium");
+    let refused = Err(Refused::Effort("think".to_owned(), Effort::Medium));
+    wished(0.9, effort(Effort::High), [high, medium, refused]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! is for. The reader checks by it, the JSON Schema is made of it, and two policies are compared by it.
 
 use super::spec::{list, quoted};
-use crate::lanes::{CONDITION_BYTES_MAX, LANE_TOKENS_MAX, Lane, Pool, Rule};
+use crate::lanes::{CONDITION_BYTES_MAX, LANE_TOKENS_MAX, Lane, Pool, Rule, Wishes};
 use crate::models::{Budget, ModelRule, Reasoning, ReasoningField, THINKING_TOKENS_MAX};
 use crate::policy::Policy;
 
@@ -145,7 +145,7 @@ pub(super) const LANES: Table<Lane> = Table {
             name: "wishes",
             needed: false,
             kind: ColumnKind::Words(|| vec!["honour", "cap", "refuse"]),
-            value: |lane| Some(quoted(lane.wishes.as_str())),
+            value: |lane| (lane.wishes != Wishes::default()).then(|| quoted(lane.wishes.as_str())),
         },
     ],
     rows: |policy| &policy.lanes.lanes,
