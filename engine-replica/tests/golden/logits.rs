@@ -106,12 +106,20 @@ fn a_random_qwen3_has_transformers_logits() {
 
 #[test]
 fn a_random_qwen3_with_experts_has_transformers_logits() {
-    check_folder("qwen3moe-random", "qwen3moe-random.json", 1e-4);
+    check_folder(
+        &fixtures::path("qwen3moe-random"),
+        "qwen3moe-random.json",
+        1e-4,
+    );
 }
 
 #[test]
 fn a_qwen3_with_experts_in_one_layer_of_four_and_plain_weights_has_transformers_logits() {
-    check_folder("qwen3moe-mixed", "qwen3moe-mixed.json", 1e-4);
+    check_folder(
+        &fixtures::path("qwen3moe-mixed"),
+        "qwen3moe-mixed.json",
+        1e-4,
+    );
 }
 
 #[test]
