@@ -58,10 +58,13 @@ async fn budgets_are_kept_to_the_token() {
     let whole = rows[4]["reasoning"].as_str().expect("reasoning");
     let kept = cut.trim_end_matches(TIME_UP).trim_end_matches('\n');
     assert!(whole.starts_with(kept), "{kept:?} of {whole:?}");
-    let reached = ["result=\"reached\""];
-    let metrics = fleet.metrics().await;
-    let seen = prom::sum(&metrics, "gateway_thinking_budgets_total", &reached);
-    assert!((seen - 4.0).abs() < f64::EPSILON, "{seen}");
+    let mut closed = 0.0;
+    for replica in fleet.replicas() {
+        let metrics = fleet::text(replica.listen, "/metrics").await;
+        let label = ["outcome=\"closed\""];
+        closed += prom::sum(&metrics, "replica_thinking_budgets_total", &label);
+    }
+    assert!((closed - 4.0).abs() < f64::EPSILON, "{closed}");
 }
 
 #[tokio::test]
