@@ -57,6 +57,13 @@ accuracy: tools ## what thinking costs and buys, task by task: the built-in mode
 	cargo build --release --locked -p gateway -p engine-replica --bins
 	python3 tests/accuracy/accuracy.py
 
+BUDGETS ?= 0,8,16,32,64,128,none
+
+.PHONY: budget-curve
+budget-curve: tools ## accuracy against thinking budget: the built-in model's table, and its drawing in engine-replica/models/abacus/budget.svg
+	cargo build --release --locked -p gateway -p engine-replica --bins
+	python3 tests/accuracy/accuracy.py --budgets $(BUDGETS) --svg engine-replica/models/abacus/budget.svg
+
 .PHONY: bench
 bench: tools ## figures beside their peers: the gateway beside nginx, the replica beside llama.cpp (both need a quiet machine)
 	python3 tests/load/run.py

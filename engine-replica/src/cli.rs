@@ -96,6 +96,10 @@ pub struct ServeArgs {
         help_heading = "Serving"
     )]
     pub drain_seconds: u64,
+    /// Believe the headers x-session-id, x-kv-keep-seconds, x-tenant-id and x-priority, and answer /sessions/keep and
+    /// /sessions/release: only where clients reach this replica through a gateway that sets them
+    #[arg(long, help_heading = "Serving")]
+    pub trust_hints: bool,
     /// End when the process that started this one ends, however it ends
     #[arg(long, help_heading = "Serving")]
     pub exit_with_parent: bool,
@@ -155,6 +159,18 @@ pub struct EngineArgs {
     /// Most tokens computed in one step: larger prefills sooner, smaller decodes more evenly
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = at_least_one(), help_heading = "Scheduling")]
     pub step_tokens: u32,
+    /// Tokens of output that a request must find room for before it is begun, beside as many for each that runs: more
+    /// means fewer preemptions, less means fuller use of the KV cache
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 128,
+        help_heading = "Scheduling"
+    )]
+    pub output_room: u32,
+    /// Most of the KV cache that hints about sessions may keep, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(0..=100), help_heading = "KV cache")]
+    pub kept_percent: u32,
 }
 
 fn at_least_one() -> clap::builder::RangedI64ValueParser<u32> {

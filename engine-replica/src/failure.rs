@@ -80,6 +80,8 @@ pub enum Failure {
     BodyTimeout,
     /// The connection failed while the body was read; nobody may be left to read this.
     BodyCut,
+    /// Says something of a session and this replica believes nobody.
+    HintsNotTrusted,
     /// The waiting queue is full.
     QueueFull {
         /// Requests waiting.
@@ -138,6 +140,7 @@ impl Failure {
             Failure::BodyTooLarge { .. } => (413, "invalid_request_error", "body_too_large", None),
             Failure::BodyTimeout => (408, "invalid_request_error", "body_timeout", None),
             Failure::BodyCut => (400, "invalid_request_error", "body_cut", None),
+            Failure::HintsNotTrusted => (403, "permission_error", "hints_not_trusted", None),
             Failure::QueueFull { .. } => (503, "server_error", "queue_full", Some(RETRY_AFTER_S)),
             Failure::Draining => (503, "server_error", "draining", Some(RETRY_AFTER_S)),
             Failure::Stopped => (503, "server_error", "engine_stopped", None),
@@ -205,6 +208,10 @@ impl Failure {
             }
             Failure::BodyTimeout => "the body stopped arriving".to_owned(),
             Failure::BodyCut => "the connection failed while the body was read".to_owned(),
+            Failure::HintsNotTrusted => {
+                "this replica takes no word on sessions; start it with `--trust-hints` where only a gateway reaches it"
+                    .to_owned()
+            }
             Failure::QueueFull { depth } => {
                 format!(
                     "{depth} requests are waiting already, which is the most; try again shortly"
@@ -269,6 +276,7 @@ mod tests {
             Failure::BodyTooLarge { limit_bytes: 64 },
             Failure::BodyTimeout,
             Failure::BodyCut,
+            Failure::HintsNotTrusted,
             Failure::QueueFull { depth: 256 },
             Failure::Draining,
             Failure::Stopped,

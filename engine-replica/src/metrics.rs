@@ -8,6 +8,8 @@ use prometheus::{
     Gauge, GaugeVec, Histogram, IntCounter, IntCounterVec, IntGauge, Registry, TextEncoder,
 };
 
+use replica_core::eviction::Standing;
+
 use crate::engine::job::FinishReason;
 use crate::engine::stats::EngineStats;
 use crate::model::ExpertLoad;
@@ -77,6 +79,9 @@ struct EngineSeries {
     waiting: IntGauge,
     paused: IntGauge,
     kv_usage: Gauge,
+    kv_kept: IntGauge,
+    sessions: IntGauge,
+    evicted: IntCounterVec,
     prefix_queries: IntCounter,
     prefix_hits: IntCounter,
     prefix_tokens: IntCounterVec,
@@ -84,6 +89,7 @@ struct EngineSeries {
     prompt_tokens_cached: IntCounter,
     generation_tokens: IntCounter,
     preemptions: IntCounter,
+    budgets: IntCounterVec,
     steps: IntCounter,
     step_tokens: IntCounter,
 }
@@ -204,6 +210,19 @@ impl EngineSeries {
                 "vllm:kv_cache_usage_perc",
                 "Share of KV blocks leased to requests, 0 to 1.",
             )?,
+            kv_kept: made.gauge(
+                "replica_kv_blocks_kept",
+                "Cached KV blocks that nobody uses now and that a hint about their session keeps.",
+            )?,
+            sessions: made.gauge(
+                "replica_sessions",
+                "Sessions named by a trusted gateway that own cached KV or have a request here.",
+            )?,
+            evicted: made.counters(
+                "replica_kv_blocks_evicted_total",
+                "Cached KV blocks lost to others, by what was known of their session: released, expired, plain or kept.",
+                "standing",
+            )?,
             prefix_queries: made.counter(
                 "vllm:prefix_cache_queries_total",
                 "Prompt tokens looked up in the prefix cache, once per request.",
@@ -230,6 +249,12 @@ impl EngineSeries {
                 "vllm:num_preemptions_total",
                 "Times that a running request gave its KV blocks back to make room.",
             )?,
+            budgets: made.counters(
+                "replica_thinking_budgets_total",
+                "Blocks of thinking by what their budget did to them: reached (it was used up), closed (so the block was \
+                 closed by force), prolonged (its closing mark came too early and was put off).",
+                "outcome",
+            )?,
             steps: made.counter("replica_steps_total", "Model steps that succeeded.")?,
             step_tokens: made.counter(
                 "replica_step_tokens_total",
@@ -246,6 +271,16 @@ impl EngineSeries {
         #[expect(clippy::cast_precision_loss, reason = "a share for a dashboard")]
         let usage = now.kv_blocks_used as f64 / now.kv_blocks_total.max(1) as f64;
         self.kv_usage.set(usage);
+        self.kv_kept.set(gauge_value(now.kv_blocks_kept));
+        self.sessions.set(gauge_value(now.sessions));
+        for standing in Standing::ALL {
+            let (now, last) = (
+                now.evicted[standing as usize],
+                last.evicted[standing as usize],
+            );
+            let evicted = self.evicted.with_label_values(&[standing.name()]);
+            evicted.inc_by(now.saturating_sub(last));
+        }
         let prompt = now.prompt_tokens.saturating_sub(last.prompt_tokens);
         let cached = now.cached_tokens.saturating_sub(last.cached_tokens);
         let missed = prompt.saturating_sub(cached);
@@ -265,6 +300,14 @@ impl EngineSeries {
             .inc_by(now.generated_tokens.saturating_sub(last.generated_tokens));
         self.preemptions
             .inc_by(now.preemptions.saturating_sub(last.preemptions));
+        for (outcome, now, last) in [
+            ("reached", now.budgets.reached, last.budgets.reached),
+            ("closed", now.budgets.closed, last.budgets.closed),
+            ("prolonged", now.budgets.prolonged, last.budgets.prolonged),
+        ] {
+            let series = self.budgets.with_label_values(&[outcome]);
+            series.inc_by(now.saturating_sub(last));
+        }
         self.steps.inc_by(now.steps.saturating_sub(last.steps));
         self.step_tokens
             .inc_by(now.computed_tokens.saturating_sub(last.computed_tokens));

@@ -7,6 +7,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use replica_core::answer_text::{ThinkTokens, Thinking};
+use replica_core::budget::ThinkWords;
 use replica_core::text_stream::TokenText;
 
 use crate::api::request::ChatRequest;
@@ -127,6 +128,10 @@ impl ChatFormat for Letters {
     fn thinking(&self, _: &[u32]) -> Option<Thinking> {
         None
     }
+
+    fn think_words(&self) -> Option<Arc<ThinkWords>> {
+        None
+    }
 }
 
 /// As `Letters`, of a model that thinks between `d` and `g`.
@@ -140,6 +145,15 @@ impl ChatFormat for ThinkingLetters {
     fn thinking(&self, prompt: &[u32]) -> Option<Thinking> {
         Some(ThinkTokens { open: 3, close: 6 }.after(prompt, &Letters))
     }
+
+    /// `z` and the mark close, `y` prolongs.
+    fn think_words(&self) -> Option<Arc<ThinkWords>> {
+        Some(Arc::new(ThinkWords {
+            closing: vec![25, 6],
+            prolong: vec![24],
+            tool: None,
+        }))
+    }
 }
 
 /// An engine over the scripted model with a closed gate.
@@ -152,6 +166,8 @@ pub(crate) fn engine(queue_max: usize, max_running: usize) -> (EngineHandle, Arc
     let config = EngineConfig {
         max_running,
         step_tokens: 64,
+        output_room: 0,
+        kept_percent: 50,
         queue_max,
         prefix_cache: true,
         model_identity: "alphabet".to_owned(),
@@ -184,6 +200,7 @@ fn api_of(engine: EngineHandle, format: Arc<dyn ChatFormat>) -> Arc<Api> {
         eos: vec![END],
         defaults: SamplingDefaults::default(),
         prefix_cache: true,
+        trust_hints: true,
     };
     Arc::new(Api::new(engine, format, Arc::new(Letters), served).unwrap())
 }

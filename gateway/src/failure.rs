@@ -35,6 +35,21 @@ pub enum Failure {
         /// What is expected.
         message: String,
     },
+    /// What the request says of thinking cannot be understood, or names a lane that there is not.
+    BadWish {
+        /// What is expected.
+        message: String,
+    },
+    /// The request's lane does not take what it says of thinking.
+    WishRefused {
+        /// What the lane takes.
+        message: String,
+    },
+    /// The gateway is to keep a budget of thinking and cannot for this request.
+    NoBudget {
+        /// Why not, and what to do.
+        message: String,
+    },
     /// More bytes than the limit.
     BodyTooLarge {
         /// Bytes allowed.
@@ -203,6 +218,9 @@ impl Failure {
             }
             Self::BadBody { .. } => client(StatusCode::BAD_REQUEST, "invalid_body"),
             Self::BadBudget { .. } => client(StatusCode::BAD_REQUEST, "invalid_thinking_budget"),
+            Self::BadWish { .. } => client(StatusCode::BAD_REQUEST, "invalid_wish"),
+            Self::WishRefused { .. } => client(StatusCode::BAD_REQUEST, "wish_refused"),
+            Self::NoBudget { .. } => client(StatusCode::BAD_REQUEST, "thinking_budget_unsupported"),
             Self::BodyTooLarge { .. } => client(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large"),
             Self::BodyCut => Row {
                 outcome: Outcome::ClientClosed,

@@ -14,9 +14,10 @@ use prometheus::{
     IntGaugeVec, Opts, Registry, TextEncoder,
 };
 use routing_policies::Reason;
+use routing_policies::lanes::LaneReason;
 
-pub use labels::{AttemptResult, BudgetResult, Outcome, SplitBy};
-use lanes::TokenVecs;
+pub use labels::{AttemptResult, BudgetResult, Outcome, SplitBy, WishResult};
+use lanes::{LaneRequests, TokenVecs};
 pub use lanes::{LaneTokens, Lanes};
 
 /// The series of a vLLM replica whose labels tell the size of its cache, one per engine.
@@ -41,6 +42,9 @@ const REQUEST_SECONDS: &[f64] = &[
 const REASONING_TOKENS: &[f64] = &[
     0.0, 16.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16_384.0, 32_768.0,
 ];
+
+/// Difficulties, from 0 to 1.
+const DIFFICULTIES: &[f64] = &[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
 
 /// Every series of the gateway, on a registry of its own.
 #[derive(Clone, Debug)]
@@ -73,6 +77,9 @@ pub struct Metrics {
     request_reasoning_tokens: HistogramVec,
     splits: IntCounterVec,
     budgets: IntCounterVec,
+    lane_requests: Arc<LaneRequests>,
+    wishes: [IntCounter; 3],
+    difficulty: Histogram,
     unrouted: HashMap<&'static str, IntCounter>,
 }
 
@@ -107,7 +114,7 @@ pub struct ReplicaMetrics {
     pub lanes: Arc<Lanes>,
     request_reasoning_tokens: Histogram,
     splits: [IntCounter; 4],
-    budgets: [IntCounter; 4],
+    budgets: [IntCounter; 6],
 }
 
 /// Registers collectors under their names; a name taken twice is a mistake in this file that its test shows.
@@ -162,6 +169,7 @@ impl Metrics {
     pub fn new() -> Self {
         let make = Maker(Registry::new());
         let requests = make.counters("gateway_requests_total", "Chat requests by how they ended; replica `none` where none was reached.", &["replica", "outcome"]);
+        let wishes = make.counters("gateway_wishes_total", "Requests that wish for a lane, for thinking or none, a budget or an effort, where the policy has lanes, by what became of it.", &["result"]);
         let unrouted = Outcome::ALL.map(|o| (o.as_str(), requests.with_label_values(&[NO_REPLICA, o.as_str()])));
         Self {
             unrouted: unrouted.into_iter().collect(),
@@ -199,6 +207,9 @@ impl Metrics {
             request_reasoning_tokens: make.histograms("gateway_request_reasoning_tokens", "Tokens of reasoning of one answer: the replica's count, else the share of the reasoning in the answer's text.", REASONING_TOKENS),
             splits: make.counters("gateway_reasoning_splits_total", "Answers by who split reasoning off their text, or why nobody did.", &["replica", "by"]),
             budgets: make.counters("gateway_thinking_budgets_total", "Budgets of thinking, of the client's or the policy's, by what became of them.", &["replica", "result"]),
+            lane_requests: Arc::new(LaneRequests::new(make.counters("gateway_lane_requests_total", "Requests by lane and why they take it.", &["lane", "reason"]))),
+            wishes: WishResult::ALL.map(|r| wishes.with_label_values(&[r.as_str()])),
+            difficulty: make.register(Histogram::with_opts(HistogramOpts::new("gateway_difficulty", "How much thinking turns are worth, of those at which a rule asked.").buckets(DIFFICULTIES.to_vec()))),
             registry: make.0,
         }
     }
@@ -272,6 +283,21 @@ impl Metrics {
     /// Counts a request at which a rule could not be worked out.
     pub fn policy_rule_error(&self) {
         self.policy_rule_errors.inc();
+    }
+
+    /// Counts a request of this lane.
+    pub fn lane(&self, lane: &Arc<str>, reason: LaneReason) {
+        self.lane_requests.count(lane, reason);
+    }
+
+    /// Counts a client's wish.
+    pub fn wish(&self, result: WishResult) {
+        self.wishes[result as usize].inc();
+    }
+
+    /// Notes how difficult a turn is.
+    pub fn difficulty(&self, difficulty: f64) {
+        self.difficulty.observe(difficulty);
     }
 
     /// The gauge of open client connections.

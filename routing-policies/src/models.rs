@@ -27,6 +27,20 @@ pub struct ModelRule {
     pub thinking: Option<bool>,
     /// Most tokens that a request may think; also what holds where it does not say.
     pub thinking_tokens_max: Option<u32>,
+    /// Who keeps a budget.
+    pub budget: Budget,
+}
+
+/// Who keeps a budget of thinking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Budget {
+    /// The replica's engine, by its own field.
+    #[default]
+    Native,
+    /// The engine by its own field, and the gateway where the engine thinks on past it.
+    Guarded,
+    /// The gateway, by cutting the answer and having the replica continue it.
+    Emulated,
 }
 
 /// What a client is shown of the reasoning.
@@ -58,6 +72,20 @@ impl Reasoning {
         ("field", Self::Field),
         ("hidden", Self::Hidden),
         ("summary", Self::Summary),
+    ];
+
+    /// The word in a policy file.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        word(&Self::WORDS, self)
+    }
+}
+
+impl Budget {
+    pub(crate) const WORDS: [(&'static str, Self); 3] = [
+        ("native", Self::Native),
+        ("guarded", Self::Guarded),
+        ("emulated", Self::Emulated),
     ];
 
     /// The word in a policy file.

@@ -19,6 +19,8 @@ pub struct Policy {
     pub models: Models,
     /// What is refused.
     pub limits: LimitsPolicy,
+    /// How rules see the difficulty of a turn.
+    pub difficulty: DifficultyPolicy,
 }
 
 /// The section `[session]`.
@@ -68,6 +70,19 @@ pub struct LimitsPolicy {
     pub in_flight_per_session: u32,
     /// Bytes that a request's tools and messages may have together, as the client wrote them.
     pub prompt_bytes_max: u32,
+}
+
+/// The section `[difficulty]`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DifficultyPolicy {
+    /// By how much a turn's difficulty has to differ from that of an earlier turn of its session for rules to see it, from 0 to 1.
+    pub margin: f64,
+}
+
+impl Default for DifficultyPolicy {
+    fn default() -> Self {
+        Self { margin: 0.1 }
+    }
 }
 
 impl SessionPolicy {

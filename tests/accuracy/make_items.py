@@ -1,6 +1,6 @@
 """Writes held-out questions as chat messages, one JSON object a line: those on which the training scripts evaluate.
 
-usage: make_items.py FOLDER_OF_THE_TRAINING_SCRIPTS > held_out.jsonl
+usage: make_items.py > held_out.jsonl
 
 A task that needs tools is left out: the API does not take them yet. Marks by which the scripts spell words letter by letter in
 answers are for their tokenizer alone and do not appear here.
@@ -10,6 +10,7 @@ import pathlib
 import re
 import sys
 
+SCRIPTS = pathlib.Path(__file__).parents[2] / "engine-replica/models/training"
 ITEMS = 20
 ITEMS_LONG = 8  # of the task with the longest contexts, to keep the file small
 SEED = 99  # the evaluation's own, so that its first items are these
@@ -17,24 +18,23 @@ EASY_TURNS = ["greet", "who", "copy", "sent", "cap", "refuse", "fact", "json"]
 TURN = re.compile(r"<\|im_start\|>(\w+)\n(.*?)<\|im_end\|>\n", re.DOTALL)
 
 
-def items(data, task, count):
+def items(scripts, task, count):
     """(messages, answer) of one task, drawn as the training scripts' evaluate.py draws them."""
-    stream = data.Stream(SEED, evaluate=True)
+    stream = scripts.Stream(SEED, evaluate=True)
     for _ in range(count):
         drawn = stream.draw(stream.r.choice(EASY_TURNS) if task == "multi" else task)
         drawn.setdefault("more", stream.r.randint(1, 4) if task == "multi" else 0)
-        turns = TURN.findall(data.clean(stream.prompt(drawn)))
-        yield [{"role": role, "content": content} for role, content in turns], data.clean(drawn["a"])
+        turns = TURN.findall(scripts.clean(stream.prompt(drawn)))
+        yield [{"role": role, "content": content} for role, content in turns], scripts.clean(drawn["a"])
 
 
 def main():
-    folder = pathlib.Path(sys.argv[1])
-    sys.path.insert(0, str(folder))
-    import data
+    sys.path.insert(0, str(SCRIPTS))
+    import stream as scripts
 
-    for task in [*data.TASKS, "multi"]:
-        for messages, answer in items(data, task, ITEMS_LONG if task == "vfar" else ITEMS):
-            row = {"task": task, "hard": task in data.HARD, "messages": messages, "answer": answer}
+    for task in [*scripts.TASKS, "multi"]:
+        for messages, answer in items(scripts, task, ITEMS_LONG if task == "vfar" else ITEMS):
+            row = {"task": task, "hard": task in scripts.HARD, "messages": messages, "answer": answer}
             print(json.dumps(row, separators=(",", ":"), ensure_ascii=False))
 
 

@@ -2,8 +2,10 @@
 import pathlib
 import tempfile
 import unittest
+from xml.etree import ElementTree
 
 import accuracy
+import curve
 
 
 def reply(content, reasoning, tokens):
@@ -33,6 +35,48 @@ class Table(unittest.TestCase):
             "| mean of hard | hard | 3 | 25% | 50% | 85.0 | 5.0 | 95.0 |",
             "| mean of easy | easy | 1 | 100% | 100% | 4.0 | 2.0 | 8.0 |",
         ])
+
+
+class Curve(unittest.TestCase):
+    ITEMS = [{"task": task, "hard": hard} for task, hard in [("add", True), ("add", True), ("mul", True), ("cap", False)]]
+    # Without thinking, under a budget of 8, without one.
+    TOLD = [[(False, 0, 4), (True, 8, 20), (True, 40, 50)], [(False, 0, 4), (False, 8, 20), (True, 60, 70)],
+            [(False, 0, 4), (False, 8, 20), (False, 90, 99)], [(True, 0, 2), (True, 5, 9), (True, 5, 9)]]
+
+    def test_each_budget_has_a_row_of_means_over_tasks(self):
+        lines = curve.table([8, None], curve.summary(self.ITEMS, self.TOLD)).splitlines()
+        self.assertEqual(lines, [
+            "| budget | hard: right | hard: reasoning tokens | easy: right | easy: reasoning tokens |",
+            "|---|--:|--:|--:|--:|",
+            "| no think | 0% | 0.0 | 100% | 0.0 |",
+            "| 8 | 25% | 8.0 | 100% | 5.0 |",
+            "| none | 50% | 70.0 | 100% | 5.0 |",
+        ])
+
+    def test_the_drawing_is_well_formed_and_its_labels_do_not_meet(self):
+        root = ElementTree.fromstring(curve.svg([8, None], curve.summary(self.ITEMS, self.TOLD), "a title"))
+        self.assertEqual(len(root.findall("{*}polyline")), 2)
+        heights = [y for y, _, _ in curve.spread([(10, "a", ""), (12, "b", ""), (11, "c", ""), (90, "d", "")])]
+        self.assertEqual(heights, [10, 24, 38, 90])
+
+    def test_budgets_are_numbers_or_none(self):
+        self.assertEqual(accuracy.read_budgets("0,8,none"), [0, 8, None])
+        for text in ["-1", "x", ""]:
+            with self.assertRaises(ValueError):
+                accuracy.read_budgets(text)
+
+
+class Ways(unittest.TestCase):
+    def test_each_way_is_told_beside_always_thinking(self):
+        items = [{"task": "add", "hard": True}, {"task": "cap", "hard": False}]
+        scores = [((False, 0, 4), (True, 80, 90), (True, 80, 90)), ((True, 0, 2), (True, 4, 10), (True, 0, 2))]
+        lines = accuracy.ways_table(accuracy.ways_rows(items, scores)).splitlines()
+        self.assertEqual(lines[2:5], [
+            "| all | 2 | never think | 50.0% | 3.0 | 50.0% | 6.0% |",
+            "| all | 2 | always think | 100.0% | 50.0 | 100.0% | 100.0% |",
+            "| all | 2 | policy's lanes | 100.0% | 46.0 | 100.0% | 92.0% |",
+        ])
+        self.assertEqual(len(lines), 2 + 3 * 3)
 
 
 class Items(unittest.TestCase):

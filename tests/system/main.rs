@@ -6,6 +6,7 @@
     reason = "test code: a failed expectation is its result"
 )]
 
+mod budgets;
 mod conversation;
 mod failover;
 mod front_door;

@@ -1,7 +1,8 @@
 //! An answer's reasoning and its content, told apart by the tokens that mark them.
 //!
 //! Marks are token ids, so neither a `</think>` that a model spells out in letters nor one in a client's text is one.
-//! An answer has one block of reasoning at most, at its beginning; whatever comes after it is content.
+//! Reasoning stands at the beginning of an answer: one block, or several with nothing between them. Whatever comes after
+//! it is content.
 //!
 //! One newline after the opening mark and the newlines right round the closing one belong to the format and to neither
 //! part. Stop strings are looked for in the content alone: a line break that ends an answer must not end the thought.
@@ -27,10 +28,13 @@ impl ThinkTokens {
             .rev()
             // Some vocabularies have the marks themselves for special tokens.
             .take_while(|&&token| is_mark(token) || !vocabulary.is_special(token))
-            .find(|&&token| is_mark(token));
+            .enumerate()
+            .find(|&(_, &token)| is_mark(token))
+            .filter(|&(_, &token)| token == self.open);
         Thinking {
             tokens: self,
-            opened: last == Some(&self.open),
+            opened: last.is_some(),
+            prompt_tokens: last.map_or(0, |(after, _)| u32::try_from(after).unwrap_or(u32::MAX)),
         }
     }
 }
@@ -42,6 +46,8 @@ pub struct Thinking {
     pub tokens: ThinkTokens,
     /// The prompt ends inside a block of reasoning. If not, the answer's first token may open one.
     pub opened: bool,
+    /// Tokens that the prompt has after the mark that opens that block; 0 without one.
+    pub prompt_tokens: u32,
 }
 
 /// What a piece of an answer is.
@@ -130,6 +136,13 @@ impl AnswerText {
                 self.part = Part::Closed;
                 return AnswerDelta::reasoning(self.reasoning.finish().text);
             }
+            // Nothing of the content has come yet, so the model thinks on; a line break tells the blocks apart.
+            Part::Closed if is(|tokens| tokens.open) => {
+                self.part = Part::Reasoning;
+                self.newlines_held =
+                    usize::from(!std::mem::replace(&mut self.reasoning_is_new, true));
+                return AnswerDelta::reasoning(String::new());
+            }
             Part::Start => self.part = Part::Content,
             Part::Reasoning => self.reasoning_tokens += 1,
             Part::Closed | Part::Content => {}
@@ -144,6 +157,14 @@ impl AnswerText {
         } else {
             self.tell(bytes)
         }
+    }
+
+    /// Adds a token that the replica wrote itself to end the reasoning: text as any, and no token of reasoning.
+    pub fn push_closing(&mut self, token: u32, vocabulary: &dyn TokenText) -> AnswerDelta {
+        let thought = self.reasoning_tokens;
+        let delta = self.push(token, vocabulary);
+        self.reasoning_tokens = thought;
+        delta
     }
 
     /// Ends the answer: what was held back comes out.
@@ -162,7 +183,7 @@ impl AnswerText {
         }
     }
 
-    /// Tokens of the reasoning, without its marks.
+    /// Tokens of the reasoning, without its marks and without what the replica wrote to end it.
     pub fn reasoning_tokens(&self) -> u32 {
         self.reasoning_tokens
     }
@@ -191,9 +212,11 @@ impl AnswerText {
         if self.part == Part::Closed {
             let newlines = bytes.iter().take_while(|&&byte| byte == b'\n').count();
             bytes = &bytes[newlines..];
-            if !bytes.is_empty() {
-                self.part = Part::Content;
+            if bytes.is_empty() {
+                // Still of the format, and the reasoning may go on.
+                return AnswerDelta::reasoning(String::new());
             }
+            self.part = Part::Content;
         }
         let TextDelta { text, stopped } = self.content.push_bytes(bytes);
         AnswerDelta {

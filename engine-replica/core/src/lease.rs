@@ -3,6 +3,7 @@
 use crate::BLOCK_TOKENS;
 use crate::block_key::{KeyChain, KeyMaker};
 use crate::block_pool::{BlockId, BlockPool};
+use crate::eviction::{Millis, OwnerId, SessionKey};
 use crate::prefix_index::{PrefixIndex, Published};
 
 /// Blocks that hold `tokens` tokens of KV.
@@ -17,6 +18,8 @@ pub struct Lease {
     blocks: Vec<BlockId>,
     /// Blocks from the first that the index lists; these may be shared and are never written again.
     published: usize,
+    /// The session that it is for.
+    owner: OwnerId,
     /// A block was refused, or the cache was reset: successors would be unreachable or are unwanted.
     private: bool,
 }
@@ -68,20 +71,59 @@ impl KvCache {
         self.index.lookup(chain, tokens)
     }
 
-    /// Leases `blocks` blocks that begin with those of `hit`, or nothing when there is no room. An idle block of `hit`
-    /// takes room too: once held it is no longer free for anyone.
-    pub fn admit(&mut self, hit: &[BlockId], blocks: usize) -> Option<Lease> {
+    /// A sequence of `session` has come; goes with `leave`.
+    pub(crate) fn enter(&mut self, session: &SessionKey) -> OwnerId {
+        self.pool.enter(session)
+    }
+
+    /// A sequence that entered as `owner` is gone, having given its lease back; its session is worth keeping until
+    /// `keep_until`, if that was said.
+    pub(crate) fn leave(&mut self, owner: OwnerId, keep_until: Option<Millis>) {
+        self.pool.leave(owner, keep_until);
+    }
+
+    /// It is `now`: hints that end by then are over.
+    pub fn advance(&mut self, now: Millis) {
+        self.pool.advance(now);
+    }
+
+    /// Keeps what `session` owns until `until`; says whether anything is known of the session.
+    pub fn keep(&mut self, session: &str, until: Millis) -> bool {
+        self.pool.keep(session, until)
+    }
+
+    /// What `session` owns goes first from now on; says whether anything is known of the session.
+    pub fn release(&mut self, session: &str) -> bool {
+        self.pool.release(session)
+    }
+
+    /// Above so many idle blocks kept by hints, the longest unused of them compete with plain ones.
+    pub fn set_kept_max(&mut self, blocks: usize) {
+        self.pool.set_kept_max(blocks);
+    }
+
+    /// Leases `blocks` blocks that begin with those of `hit`, or nothing when that would leave fewer than `spare`
+    /// available. An idle block of `hit` takes room too: once held it is no longer free for anyone.
+    pub(crate) fn admit(
+        &mut self,
+        hit: &[BlockId],
+        blocks: usize,
+        spare: usize,
+        owner: OwnerId,
+    ) -> Option<Lease> {
         let idle = hit
             .iter()
             .filter(|&&block| self.pool.refs(block) == 0)
             .count();
-        if blocks.saturating_sub(hit.len()) + idle > self.pool.available() {
+        if blocks.saturating_sub(hit.len()) + idle + spare > self.pool.available() {
             return None;
         }
-        hit.iter().for_each(|&block| self.pool.hold(block));
+        hit.iter()
+            .for_each(|&block| self.pool.hold_for(block, owner));
         let mut lease = Lease {
             blocks: hit.to_vec(),
             published: hit.len(),
+            owner,
             private: false,
         };
         let room = self.grow(&mut lease, blocks);
@@ -107,8 +149,7 @@ impl KvCache {
 
     /// Lists the full blocks among the first `computed` tokens, after the step that computed them has succeeded. A
     /// block whose content is listed already is swapped for its twin, which holds the same bits (A15): one copy stays,
-    /// and since every sequence then holds the listed blocks of its whole prefix, no block is ever reused before the
-    /// blocks that follow it.
+    /// and since every sequence then holds the listed blocks of its whole prefix, what builds on an idle block is idle.
     pub fn publish(
         &mut self,
         lease: &mut Lease,
@@ -123,9 +164,13 @@ impl KvCache {
         while lease.published < computed / BLOCK_TOKENS {
             let index = lease.published;
             match self.index.publish(chain, tokens, &lease.blocks, index) {
-                Published::New => self.pool.mark_cached(lease.blocks[index]),
+                Published::New => {
+                    let parent = index.checked_sub(1).map(|before| lease.blocks[before]);
+                    self.pool
+                        .mark_cached_for(lease.blocks[index], parent, lease.owner);
+                }
                 Published::Same(twin) => {
-                    self.pool.hold(twin);
+                    self.pool.hold_for(twin, lease.owner);
                     let own = std::mem::replace(&mut lease.blocks[index], twin);
                     self.pool.give_back(&[own]);
                 }

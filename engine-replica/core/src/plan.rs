@@ -1,16 +1,18 @@
 //! What the next step computes: continuous batching with chunked prefill inside a token budget.
 //!
 //! Order of a step: every running sequence that needs one token more, then the rest of the prompts already begun, then
-//! new ones, first come first served. The order everywhere is that of arrival, and a sequence out of room preempts the
-//! youngest. So the oldest always goes on, and nothing starves. A sequence that is not ready, because its client reads
-//! too slowly, gives up its place and its blocks as soon as a ready one wants them.
+//! those that were preempted, then new ones in the order of `fairness`. A sequence out of room preempts the last in the
+//! order of priority and arrival; being preempted raises it. So the first always goes on, and nothing starves. A
+//! sequence that is not ready, because its client reads too slowly, gives up its place and its blocks as soon as a ready
+//! one wants them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Arc;
 
+use crate::eviction::Millis;
+use crate::fairness::Bills;
 use crate::lease::KvCache;
-use crate::sequence::{Admission, Sequence, SequenceId};
+use crate::sequence::{Admission, Sequence, SequenceId, Terms};
 
 /// What bounds a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +21,9 @@ pub struct PlanLimits {
     pub running_max: usize,
     /// Tokens that one step may compute; at least 1.
     pub step_tokens: usize,
+    /// Tokens of output that a new sequence must find room for beside what it has, and beside as many for each that
+    /// runs (or all that they may generate, where that is fewer): more means fewer preemptions, less means fuller blocks.
+    pub output_room: usize,
 }
 
 /// One sequence's share of a step.
@@ -57,6 +62,8 @@ pub struct Scheduler {
     waiting: BTreeMap<SequenceId, Sequence>,
     /// Hold blocks for all of their tokens but, perhaps, the last one.
     running: BTreeMap<SequenceId, Sequence>,
+    bills: Bills,
+    now: Millis,
     preemptions: u64,
 }
 
@@ -69,15 +76,34 @@ impl Scheduler {
             kv,
             waiting,
             running,
+            bills: Bills::default(),
+            now: 0,
             preemptions: 0,
         }
     }
 
     /// Adds a sequence. Its id is higher than every one before; its prompt and all that it may generate, less the last
     /// token, fit the blocks of the whole replica, or it would wait for ever.
-    pub fn submit(&mut self, id: SequenceId, prompt: Vec<u32>, cache_salt: Option<Arc<str>>) {
-        self.waiting
-            .insert(id, Sequence::new(id, prompt, cache_salt));
+    pub fn submit(&mut self, id: SequenceId, prompt: Vec<u32>, terms: Terms) {
+        let sequence = Sequence::new(id, prompt, terms, &mut self.kv);
+        self.bills.open(sequence.flow());
+        self.waiting.insert(id, sequence);
+    }
+
+    /// It is `now` by the caller's clock: hints that end by then are over.
+    pub fn advance(&mut self, now: Millis) {
+        self.now = self.now.max(now);
+        self.kv.advance(self.now);
+    }
+
+    /// Keeps what `session` owns for `keep_ms` from now; says whether anything is known of the session.
+    pub fn keep(&mut self, session: &str, keep_ms: Millis) -> bool {
+        self.kv.keep(session, self.now.saturating_add(keep_ms))
+    }
+
+    /// What `session` owns goes first from now on; says whether anything is known of the session.
+    pub fn release(&mut self, session: &str) -> bool {
+        self.kv.release(session)
     }
 
     /// A sequence that waits or runs.
@@ -107,11 +133,12 @@ impl Scheduler {
 
     /// Decides the next step. `is_ready` says whether a sequence may run now, and may be asked again.
     pub fn plan(&mut self, mut is_ready: impl FnMut(SequenceId) -> bool) -> Plan {
-        let ids: Vec<_> = self.running.keys().copied().collect();
+        let mut ids: Vec<_> = self.running.keys().copied().collect();
+        ids.sort_by_key(|id| self.running.get(id).map(Sequence::order));
         let (ready, mut paused): (Vec<_>, Vec<_>) = ids.into_iter().partition(|&id| is_ready(id));
         let mut plan = Plan::default();
         let mut budget = self.limits.step_tokens;
-        // A decode may need a block more, and may preempt for it only what is younger and so not in the plan yet.
+        // A decode may need a block more, and may preempt for it only what comes later and so is not in the plan yet.
         for &id in &ready {
             if self.missing(id) == Some(1) && budget > 0 && self.make_room(id, &mut paused) {
                 self.add_slice(id, &mut budget, &mut plan);
@@ -123,12 +150,31 @@ impl Scheduler {
             }
         }
         while budget > 0
-            && let Some(id) = self.waiting.keys().copied().find(|&id| is_ready(id))
+            && let Some(id) = self.next_waiting(&mut is_ready)
             && self.admit(id, &mut paused, &mut plan)
         {
             self.add_slice(id, &mut budget, &mut plan);
         }
         plan
+    }
+
+    /// Who is admitted next: the first of those that had begun before, else the first of the flow whose turn it is.
+    fn next_waiting(&self, is_ready: &mut impl FnMut(SequenceId) -> bool) -> Option<SequenceId> {
+        let ready: Vec<_> = self
+            .waiting
+            .iter()
+            .filter(|&(&id, _)| is_ready(id))
+            .collect();
+        let begun = ready
+            .iter()
+            .filter(|(_, sequence)| sequence.was_preempted());
+        let begun = begun.min_by_key(|(_, sequence)| sequence.order());
+        let next = || {
+            ready
+                .iter()
+                .min_by_key(|(id, s)| (self.bills.rank(s.flow()), *id))
+        };
+        begun.or_else(next).map(|&(&id, _)| id)
     }
 
     /// The step has succeeded: its tokens are computed, and blocks that it filled may be reused.
@@ -144,16 +190,18 @@ impl Scheduler {
     pub fn push_token(&mut self, id: SequenceId, token: u32) {
         if let Some(sequence) = self.running.get_mut(&id) {
             sequence.push(token);
+            self.bills.charge(sequence.flow(), 1);
         }
     }
 
     /// Ends a sequence, whatever the cause, and frees its blocks. Those that a failed step was to fill have not been
     /// published and so are never reused.
     pub fn remove(&mut self, id: SequenceId) {
-        if let Some(mut sequence) = self.running.remove(&id) {
-            sequence.give_back(&mut self.kv);
+        let sequence = self.running.remove(&id);
+        if let Some(sequence) = sequence.or_else(|| self.waiting.remove(&id)) {
+            self.bills.close(sequence.flow());
+            sequence.leave(&mut self.kv, self.now);
         }
-        self.waiting.remove(&id);
     }
 
     /// Nothing that has been computed so far is reused from now on.
@@ -216,25 +264,28 @@ impl Scheduler {
             if sequence.grow(&mut self.kv) {
                 return true;
             }
-            let Some(victim) = paused
-                .pop()
-                .or_else(|| self.running.keys().next_back().copied())
-            else {
+            let Some(victim) = paused.pop().or_else(|| self.last_running()) else {
                 return false;
             };
             self.preempt(victim);
         }
     }
 
-    /// Lets the first of the waiting run if there is a place and room for all of its tokens, at the cost of paused
-    /// sequences only.
+    /// The sequence that all others go before.
+    fn last_running(&self) -> Option<SequenceId> {
+        let last = self.running.values().max_by_key(|s| s.order());
+        last.map(|sequence| sequence.order().1)
+    }
+
+    /// Lets one of the waiting run if there is a place and room for all of its tokens and for output to come, at the cost
+    /// of paused sequences only.
     fn admit(&mut self, id: SequenceId, paused: &mut Vec<SequenceId>, plan: &mut Plan) -> bool {
         let Some(mut sequence) = self.waiting.remove(&id) else {
             return false;
         };
         let admission = loop {
             if self.running.len() < self.limits.running_max
-                && let Some(admission) = sequence.admit(&mut self.kv)
+                && let Some(admission) = self.try_admit(&mut sequence)
             {
                 break Some(admission);
             }
@@ -243,20 +294,37 @@ impl Scheduler {
                 None => break None,
             }
         };
-        let admitted = admission.is_some();
-        plan.admitted.extend(admission.flatten());
-        let list = if admitted {
-            &mut self.running
-        } else {
-            &mut self.waiting
+        let Some(first) = admission else {
+            self.waiting.insert(id, sequence);
+            return false;
         };
-        list.insert(id, sequence);
-        admitted
+        if let Some(admission) = first {
+            self.bills.serve(sequence.flow());
+            let computed = admission.prompt_tokens - admission.cached_tokens;
+            self.bills.charge(sequence.flow(), computed);
+            plan.admitted.push(admission);
+        }
+        self.running.insert(id, sequence);
+        true
+    }
+
+    /// Leases blocks unless that would leave too little for what it and the running ones will generate. Alone it always
+    /// runs, whatever it may come to want.
+    fn try_admit(&mut self, sequence: &mut Sequence) -> Option<Option<Admission>> {
+        let to_come = |sequence: &Sequence| sequence.blocks_to_come(self.limits.output_room);
+        let promised: usize = self.running.values().map(to_come).sum();
+        let alone = self.running.is_empty();
+        let spare = if alone {
+            0
+        } else {
+            promised + to_come(sequence)
+        };
+        sequence.admit(&mut self.kv, spare)
     }
 
     fn preempt(&mut self, id: SequenceId) {
         if let Some(mut sequence) = self.running.remove(&id) {
-            sequence.give_back(&mut self.kv);
+            sequence.preempt(&mut self.kv);
             self.waiting.insert(id, sequence);
             self.preemptions += 1;
         }

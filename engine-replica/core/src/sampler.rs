@@ -1,8 +1,8 @@
 //! Choosing the next token.
 //!
-//! Order, as in vLLM: log probabilities of the raw logits; banned tokens; repetition, frequency and presence penalties;
-//! then greedy, or temperature, min-p, top-k, top-p and a draw. Everything is ordered by logit and then by id, the
-//! lower id first. The choice is a function of logits, parameters, history and position alone: the batch, preemption
+//! Order, as in vLLM: log probabilities of the raw logits; a token that is forced; banned tokens; repetition, frequency
+//! and presence penalties; then greedy, or temperature, min-p, top-k, top-p and a draw. Everything is ordered by logit
+//! and then by id, the lower id first. The choice is a function of logits, parameters, history and position alone: the batch, preemption
 //! and the cache cannot change it.
 
 mod cutoffs;
@@ -41,6 +41,8 @@ pub struct History<'a> {
     pub output: &'a [u32],
     /// Tokens that may not be chosen now.
     pub banned: &'a [u32],
+    /// The token that must be chosen, whatever its logit and the parameters; one beyond the logits is passed over.
+    pub forced: Option<u32>,
     /// How many of the likeliest tokens to report; `None` for no log probabilities at all.
     pub logprobs: Option<u8>,
 }
@@ -101,6 +103,10 @@ impl Sampler {
         let raw = history
             .logprobs
             .map(|count| LogProbs::new(&self.logits, count));
+        let forced = history.forced.filter(|&id| (id as usize) < logits.len());
+        if let Some(token) = forced {
+            return Ok(choice(token, logits, raw));
+        }
         for &id in history.banned {
             if let Some(logit) = self.logits.get_mut(id as usize) {
                 *logit = f32::NEG_INFINITY;
@@ -113,14 +119,7 @@ impl Sampler {
         } else {
             best
         };
-        let logprob = raw
-            .as_ref()
-            .map(|raw| raw.of(usable(logits[token as usize])));
-        Ok(Choice {
-            token,
-            logprob,
-            top: raw.map(|raw| raw.top).unwrap_or_default(),
-        })
+        Ok(choice(token, logits, raw))
     }
 
     /// The likeliest token.
@@ -163,6 +162,18 @@ impl Sampler {
         self.candidates
             .last()
             .map_or(best, |candidate| candidate.id)
+    }
+}
+
+/// A token that was chosen, with what there is to report of it.
+fn choice(token: u32, logits: &[f32], raw: Option<LogProbs>) -> Choice {
+    let logprob = raw
+        .as_ref()
+        .map(|raw| raw.of(usable(logits[token as usize])));
+    Choice {
+        token,
+        logprob,
+        top: raw.map(|raw| raw.top).unwrap_or_default(),
     }
 }
 

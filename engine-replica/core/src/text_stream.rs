@@ -7,7 +7,7 @@ mod stop;
 mod utf8;
 
 use stop::StopScan;
-use utf8::Utf8Join;
+pub(crate) use utf8::Utf8Join;
 
 /// What the tokens of a vocabulary stand for.
 pub trait TokenText: Send + Sync {

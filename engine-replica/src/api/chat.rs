@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::reply::{Answer, StreamBody, Timer, whole};
 use super::reply_body::{ReplyBody, events, json};
-use super::{Api, body, job, request};
+use super::{Api, body, hints, job, request};
 use crate::engine::job::Job;
 use crate::failure::Failure;
 
@@ -33,6 +33,7 @@ where
     if api.engine.is_draining() {
         return Err(Failure::Draining);
     }
+    let terms = hints::read(&api.served, request.headers())?;
     let body = body::read(request, BODY_BYTES_MAX).await?;
     let preparer = Arc::clone(api);
     // A long conversation takes tens of milliseconds to tokenise, which must not hold up the streams of others.
@@ -42,10 +43,11 @@ where
             Failure::Engine("the request could not be prepared; this is a bug".to_owned())
         })??;
     let Prepared {
-        job,
+        mut job,
         answer,
         stream,
     } = prepared;
+    job.terms = terms;
     api.metrics.count_prompt(job.prompt.len());
     let job_events = api.engine.submit(job).map_err(job::refusal)?;
     let timer = Timer::new(Arc::clone(&api.metrics), arrived);
@@ -78,8 +80,8 @@ fn prepare(api: &Api, body: &[u8]) -> Result<Prepared, Failure> {
         vocabulary: Arc::clone(&api.vocabulary),
     };
     let stream = request.stream;
-    let thinking = api.format.thinking(&prompt);
-    let job = job::job(&api.served, request, prompt, thinking, api.ids.random())?;
+    let thinks = api.format.thinking(&prompt).zip(api.format.think_words());
+    let job = job::job(&api.served, request, prompt, thinks, api.ids.random())?;
     Ok(Prepared {
         job,
         answer,

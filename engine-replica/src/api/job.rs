@@ -1,12 +1,15 @@
 //! A checked request to a job for the engine.
 
+use std::sync::Arc;
+
 use replica_core::answer_text::Thinking;
+use replica_core::budget::{ThinkBudget, ThinkWords};
 use replica_core::sampler::SamplingParams;
 
 use super::Served;
-use super::request::{ChatRequest, SamplingWish};
+use super::request::{ChatRequest, SamplingWish, ThinkingWish};
 use crate::engine::handle::SubmitError;
-use crate::engine::job::Job;
+use crate::engine::job::{Job, JobTerms};
 use crate::failure::{Failure, Problem, ProblemCode};
 
 /// What a request leaves open, from the checkpoint's own generation settings where it has some.
@@ -39,12 +42,13 @@ impl Default for SamplingDefaults {
 /// Builds the job; `seed` is for a request that names none.
 ///
 /// # Errors
-/// `ContextLength` when prompt and answer do not fit, `Invalid` for a stop token that the model does not have.
+/// `ContextLength` when prompt and answer do not fit, `Invalid` for a stop token that the model does not have and for a
+/// budget of thinking where the model marks none.
 pub(super) fn job(
     served: &Served,
     request: ChatRequest,
     prompt: Vec<u32>,
-    thinking: Option<Thinking>,
+    thinks: Option<(Thinking, Arc<ThinkWords>)>,
     seed: u64,
 ) -> Result<Job, Failure> {
     let context = served.context_max;
@@ -63,17 +67,52 @@ pub(super) fn job(
     if !request.ignore_eos {
         stop_tokens.extend_from_slice(&served.eos);
     }
+    let max_tokens = asked.unwrap_or(rest);
+    let budget = budget(request.thinking, thinks.as_ref(), max_tokens)?;
     Ok(Job {
         prompt,
-        thinking,
+        thinking: thinks.map(|(thinking, _)| thinking),
+        budget,
         sampling: sampling(&request.sampling, &served.defaults, seed),
         stop_strings: request.stop_strings,
         stop_tokens,
-        max_tokens: asked.unwrap_or(rest),
+        max_tokens,
         min_tokens: request.min_tokens.min(rest),
         cache_salt: request.cache_salt,
         logprobs: request.logprobs,
+        terms: JobTerms::default(),
     })
+}
+
+/// The bounds of thinking that hold, where the request names some.
+fn budget(
+    wish: ThinkingWish,
+    thinks: Option<&(Thinking, Arc<ThinkWords>)>,
+    max_tokens: u32,
+) -> Result<Option<ThinkBudget>, Failure> {
+    let ThinkingWish { most, least } = wish;
+    let (param, value) = match (most, least) {
+        (Some(most), _) => ("thinking_token_budget", most),
+        (None, 1..) => ("min_thinking_tokens", least),
+        (None, 0) => return Ok(None),
+    };
+    let Some((thinking, words)) = thinks else {
+        let message = format!(
+            "`{param}` is `{value}`: this model marks no reasoning, so there is nothing to count; leave the field out"
+        );
+        return Err(Failure::Invalid(vec![Problem {
+            param: param.to_owned(),
+            message,
+            code: ProblemCode::Unsupported,
+        }]));
+    };
+    let mut budget = ThinkBudget {
+        words: Arc::clone(words),
+        most,
+        least,
+    };
+    budget.fit(*thinking, max_tokens);
+    Ok(Some(budget))
 }
 
 fn check_stop_tokens(ids: &[u32], vocab: usize) -> Result<(), Failure> {

@@ -15,6 +15,7 @@ use crate::metrics::{Constants, Metrics};
 mod body;
 mod chat;
 mod format;
+mod hints;
 mod ids;
 mod job;
 mod reply;
@@ -57,6 +58,8 @@ pub struct Served {
     pub defaults: SamplingDefaults,
     /// Whether KV is reused between requests.
     pub prefix_cache: bool,
+    /// Whether what headers say of sessions, tenants and priority is believed.
+    pub trust_hints: bool,
 }
 
 impl Served {
@@ -161,6 +164,14 @@ impl Api {
             }
             "/reset_prefix_cache" => {
                 takes(&Method::POST, "POST").map(|()| state::reset_prefix_cache(self))
+            }
+            "/sessions/keep" => {
+                takes(&Method::POST, "POST")?;
+                hints::keep(self, request).await
+            }
+            "/sessions/release" => {
+                takes(&Method::POST, "POST")?;
+                hints::release(self, request).await
             }
             other => Err(Failure::NoRoute(
                 other.chars().take(PATH_SHOWN_CHARS_MAX).collect(),

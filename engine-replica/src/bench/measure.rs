@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::BenchError;
 use crate::engine::handle::EngineHandle;
-use crate::engine::job::{Job, JobEvent};
+use crate::engine::job::{Job, JobEvent, JobTerms};
 use crate::engine::stream::JobStream;
 
 /// What one run does.
@@ -146,6 +146,7 @@ fn decode_rate(seen: &[Seen]) -> f64 {
 fn job(prompt: Vec<u32>, max_tokens: u32) -> Job {
     Job {
         thinking: None,
+        budget: None,
         prompt,
         sampling: SamplingParams {
             temperature: 0.0,
@@ -163,6 +164,7 @@ fn job(prompt: Vec<u32>, max_tokens: u32) -> Job {
         min_tokens: 0,
         cache_salt: None,
         logprobs: None,
+        terms: JobTerms::default(),
     }
 }
 

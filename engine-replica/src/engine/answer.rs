@@ -1,6 +1,7 @@
 //! The answer to one job as it grows: which tokens may come, what text they give, when it ends.
 
-use replica_core::answer_text::{AnswerPart, AnswerText};
+use replica_core::answer_text::{AnswerDelta, AnswerPart, AnswerText};
+use replica_core::budget::{BudgetCounts, ThinkGuard};
 use replica_core::sampler::{Choice, History, SamplingParams};
 use replica_core::sequence::Sequence;
 use replica_core::text_stream::TokenText;
@@ -16,6 +17,7 @@ pub(super) struct Answer {
     pub(super) slot: Option<QueueSlot>,
     pub(super) sampling: SamplingParams,
     text: AnswerText,
+    guard: Option<ThinkGuard>,
     stop_tokens: Vec<u32>,
     max_tokens: u32,
     min_tokens: u32,
@@ -26,11 +28,13 @@ pub(super) struct Answer {
 impl Answer {
     /// `job` without its prompt; `context_left` is how many tokens may follow it.
     pub(super) fn new(job: Job, outbox: Outbox, slot: QueueSlot, context_left: usize) -> Self {
+        let guard = job.thinking.zip(job.budget);
         Self {
             outbox,
             slot: Some(slot),
             sampling: job.sampling,
             text: AnswerText::new(job.thinking, job.stop_strings),
+            guard: guard.map(|(thinking, budget)| ThinkGuard::new(budget, thinking)),
             stop_tokens: job.stop_tokens,
             max_tokens: job
                 .max_tokens
@@ -52,7 +56,33 @@ impl Answer {
             prompt: sequence.prompt(),
             output: sequence.output(),
             banned,
+            forced: self.guard.as_ref().and_then(ThinkGuard::forced),
             logprobs: self.logprobs,
+        }
+    }
+
+    /// Whether `choice` would end the thinking too early, so that another must be made.
+    pub(super) fn prolongs(&mut self, choice: &Choice) -> bool {
+        let guard = self.guard.as_mut();
+        guard.is_some_and(|guard| guard.prolongs(choice.token))
+    }
+
+    /// What has come of the budget since this was asked last.
+    pub(super) fn take_budget_counts(&mut self) -> BudgetCounts {
+        let guard = self.guard.as_mut();
+        guard.map_or_else(BudgetCounts::default, ThinkGuard::take_counts)
+    }
+
+    /// The text that a token adds.
+    fn say(&mut self, token: u32, vocabulary: &dyn TokenText) -> AnswerDelta {
+        let is_closing = self.guard.as_ref().is_some_and(ThinkGuard::is_closing);
+        if let Some(guard) = &mut self.guard {
+            guard.push(token, vocabulary.bytes(token));
+        }
+        if is_closing {
+            self.text.push_closing(token, vocabulary)
+        } else {
+            self.text.push(token, vocabulary)
         }
     }
 
@@ -67,7 +97,7 @@ impl Answer {
         let (mut part, mut text) = (AnswerPart::Content, String::new());
         let mut finish = is_stop_token.then_some(FinishReason::Stop);
         if !is_stop_token {
-            let delta = self.text.push(choice.token, vocabulary);
+            let delta = self.say(choice.token, vocabulary);
             (part, text) = (delta.part, delta.text);
             finish = if delta.stopped {
                 Some(FinishReason::Stop)

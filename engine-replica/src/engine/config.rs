@@ -10,6 +10,12 @@ pub const STEP_TOKENS_DEFAULT: usize = 512;
 /// Jobs that may wait unless the operator says otherwise.
 pub const QUEUE_MAX_DEFAULT: usize = 256;
 
+/// Tokens of output that a request must find room for before it is begun, unless the operator says otherwise.
+pub const OUTPUT_ROOM_DEFAULT: usize = 128;
+
+/// Percent of the KV blocks that hints may keep unless the operator says otherwise.
+pub const KEPT_PERCENT_DEFAULT: usize = 50;
+
 /// Bounds and switches of one engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineConfig {
@@ -17,6 +23,10 @@ pub struct EngineConfig {
     pub max_running: usize,
     /// Tokens that one step may compute; at least 1.
     pub step_tokens: usize,
+    /// Tokens of output that a job must find room for before it is begun, beside as many for each that runs.
+    pub output_room: usize,
+    /// Percent of the KV blocks that hints may keep, 0 to 100.
+    pub kept_percent: usize,
     /// Jobs that may wait for their first admission; at least 1.
     pub queue_max: usize,
     /// Sequences reuse the KV of equal prefixes. Off is for measurements.
@@ -33,6 +43,8 @@ impl EngineConfig {
         Self {
             max_running: MAX_RUNNING_DEFAULT,
             step_tokens: STEP_TOKENS_DEFAULT,
+            output_room: OUTPUT_ROOM_DEFAULT,
+            kept_percent: KEPT_PERCENT_DEFAULT,
             queue_max: QUEUE_MAX_DEFAULT,
             prefix_cache: true,
             model_identity: model_identity.into(),

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError};
 use replica_core::BLOCK_TOKENS;
 use tokio::sync::mpsc;
 
-use super::job::Job;
+use super::job::{Job, SessionWish};
 use super::shared::{Command, QueueSlot, Shared, Submission};
 use super::stats::EngineStats;
 use super::stream::{JobStream, STREAM_EVENTS_MAX};
@@ -130,6 +130,16 @@ impl EngineHandle {
     pub fn reset_prefix_cache(&self) {
         self.shared.reset_wanted.store(true, Ordering::SeqCst);
         self.wake();
+    }
+
+    /// Says what a session's KV is worth, from the next step on. A session of which nothing is known is passed over.
+    ///
+    /// # Errors
+    /// `QueueFull` when too many of these wait for the end of a step.
+    pub fn wish(&self, wish: SessionWish) -> Result<(), SubmitError> {
+        let noted = self.shared.wish(wish);
+        self.wake();
+        noted.map_err(|depth| SubmitError::QueueFull { depth })
     }
 
     /// Refuses new jobs from now on; the thread ends when those accepted so far have.

@@ -1,6 +1,32 @@
 //! What crosses the queue between the async side and the engine thread.
 
+use std::time::Duration;
+
 use replica_core::answer_text::{AnswerPart, Thinking};
+use replica_core::budget::ThinkBudget;
+use replica_core::fairness::Priority;
+
+/// What a trusted gateway says of a job; by default nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobTerms {
+    /// The session that the job belongs to.
+    pub session: Option<String>,
+    /// How long that session's KV is worth keeping once the job has ended.
+    pub keep: Option<Duration>,
+    /// Whose job it is; tenants share the replica fairly.
+    pub tenant: Option<String>,
+    /// How urgent it is.
+    pub priority: Priority,
+}
+
+/// What a trusted gateway says of a session between its jobs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SessionWish {
+    /// Its KV is worth keeping for so long from now.
+    Keep(String, Duration),
+    /// It has ended or moved away.
+    Release(String),
+}
 
 /// A request that has been validated, rendered and tokenised.
 #[derive(Clone, Debug)]
@@ -9,6 +35,8 @@ pub struct Job {
     pub prompt: Vec<u32>,
     /// How the answer's reasoning is told from its content; `None` for a model that marks none.
     pub thinking: Option<Thinking>,
+    /// How long it may or must think; nothing where `thinking` is `None`.
+    pub budget: Option<ThinkBudget>,
     /// How tokens are chosen.
     pub sampling: replica_core::sampler::SamplingParams,
     /// Strings that end the answer; matched on the text of the content, never sent to the client.
@@ -23,6 +51,8 @@ pub struct Job {
     pub cache_salt: Option<String>,
     /// How many log probabilities to report per token: `None` for none, `Some(0)` for the chosen one only.
     pub logprobs: Option<u8>,
+    /// Session, tenant and priority.
+    pub terms: JobTerms,
 }
 
 /// What the engine tells the async side about one job, in order: `Admitted` once, `Delta` any number, then
@@ -49,7 +79,7 @@ pub enum JobEvent {
         reason: FinishReason,
         /// Tokens generated, the stop token and the marks of reasoning among them.
         completion_tokens: u32,
-        /// Those of them that were reasoning, without its marks.
+        /// Those of them that were reasoning, without its marks and what was written to end it by force.
         reasoning_tokens: u32,
     },
     /// The engine could not go on; the message is for the client.

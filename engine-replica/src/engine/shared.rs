@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 
 use tokio::sync::{mpsc, watch};
 
-use super::job::{Job, JobEvent};
+use super::job::{Job, JobEvent, SessionWish};
 use super::stats::EngineStats;
 use crate::model::ExpertLoad;
 
@@ -30,6 +30,9 @@ pub(super) struct Submission {
 /// Places of the queue beyond `queue_max` jobs: the one `Wake` that may be in it.
 pub(super) const QUEUE_WAKES_MAX: usize = 1;
 
+/// Wishes for sessions that may wait for the end of a step.
+pub(super) const SESSION_WISHES_MAX: usize = 1024;
+
 /// What a job is checked against before it may queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
@@ -49,6 +52,8 @@ pub(super) struct Shared {
     pub(super) reset_wanted: AtomicBool,
     /// A `Wake` is in the queue; the engine clears this before it looks at anything else.
     pub(super) wake_pending: AtomicBool,
+    /// Not yet told to the scheduler; never more than `SESSION_WISHES_MAX`.
+    wishes: Mutex<Vec<SessionWish>>,
     stats: Mutex<EngineStats>,
     /// How the model's experts are used; `None` where it has none.
     pub(super) expert_load: Option<Arc<ExpertLoad>>,
@@ -70,6 +75,7 @@ impl Shared {
             healthy: AtomicBool::new(true),
             reset_wanted: AtomicBool::new(false),
             wake_pending: AtomicBool::new(false),
+            wishes: Mutex::new(Vec::new()),
             stats: Mutex::new(stats),
             expert_load,
             stopped: watch::Sender::new(false),
@@ -83,6 +89,21 @@ impl Shared {
             waiting: self.queued.load(Ordering::SeqCst),
             ..stats
         }
+    }
+
+    /// Notes a wish, or says how many wait already.
+    pub(super) fn wish(&self, wish: SessionWish) -> Result<(), usize> {
+        let mut wishes = self.wishes.lock().unwrap_or_else(PoisonError::into_inner);
+        if wishes.len() == SESSION_WISHES_MAX {
+            return Err(wishes.len());
+        }
+        wishes.push(wish);
+        Ok(())
+    }
+
+    pub(super) fn take_wishes(&self) -> Vec<SessionWish> {
+        let mut wishes = self.wishes.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *wishes)
     }
 
     pub(super) fn publish(&self, stats: EngineStats) {

@@ -1,5 +1,7 @@
 //! What the engine counts about itself.
 
+use replica_core::budget::BudgetCounts;
+
 /// One consistent snapshot, published at the end of every step and before the step's events are sent, so that a
 /// client which has seen its answer end finds it counted. Gauges first, then counters since start.
 ///
@@ -17,6 +19,10 @@ pub struct EngineStats {
     pub kv_blocks_used: usize,
     /// KV blocks that nobody leases and whose content can still be reused.
     pub kv_blocks_cached: usize,
+    /// Those of them that a hint keeps.
+    pub kv_blocks_kept: usize,
+    /// Sessions that own cached KV or have a job here.
+    pub sessions: usize,
     /// KV blocks in all.
     pub kv_blocks_total: usize,
     /// Model steps that succeeded.
@@ -29,8 +35,12 @@ pub struct EngineStats {
     pub cached_tokens: u64,
     /// Tokens generated.
     pub generated_tokens: u64,
+    /// What has come of budgets of thinking.
+    pub budgets: BudgetCounts,
     /// Times that a running sequence gave its blocks back to make room.
     pub preemptions: u64,
+    /// Cached blocks that were reused for others, by what was known of their session: see `Standing`.
+    pub evicted: [u64; 4],
     /// Jobs that ended with `Finished`.
     pub finished: u64,
     /// Jobs that ended with `Failed`.

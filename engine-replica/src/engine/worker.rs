@@ -8,17 +8,20 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
+use std::time::Duration;
 
 use replica_core::block_key::KeyMaker;
+use replica_core::eviction::Millis;
 use replica_core::lease::KvCache;
 use replica_core::plan::{PlanLimits, Scheduler};
 use replica_core::sampler::Sampler;
-use replica_core::sequence::{Admission, SequenceId};
+use replica_core::sequence::{Admission, SequenceId, Terms};
 use replica_core::text_stream::TokenText;
+use tokio::time::Instant;
 
 use super::answer::Answer;
 use super::config::EngineConfig;
-use super::job::JobEvent;
+use super::job::{Job, JobEvent, SessionWish};
 use super::outbox::Outbox;
 use super::shared::{Command, Shared, Submission};
 use super::stats::EngineStats;
@@ -38,6 +41,7 @@ pub(super) struct Worker {
     counters: EngineStats,
     /// `(sequences that want them, vocab)`, kept for its memory.
     logits: Vec<f32>,
+    started: Instant,
 }
 
 impl Worker {
@@ -49,10 +53,12 @@ impl Worker {
         shared: Arc<Shared>,
     ) -> Self {
         let maker = KeyMaker::new(&config.model_identity);
-        let kv = KvCache::new(model.kv_blocks(), maker, config.prefix_cache);
+        let mut kv = KvCache::new(model.kv_blocks(), maker, config.prefix_cache);
+        kv.set_kept_max(model.kv_blocks() * config.kept_percent / 100);
         let limits = PlanLimits {
             running_max: config.max_running,
             step_tokens: config.step_tokens,
+            output_room: config.output_room,
         };
         Self {
             model,
@@ -65,6 +71,7 @@ impl Worker {
             sampler: Sampler::default(),
             counters: EngineStats::default(),
             logits: Vec::new(),
+            started: Instant::now(),
         }
     }
 
@@ -73,6 +80,8 @@ impl Worker {
     pub(super) fn run(mut self) {
         let mut idle = true;
         while self.take_commands(idle) {
+            self.scheduler.advance(millis(self.started.elapsed()));
+            self.grant_wishes();
             self.drop_cancelled();
             if self.shared.reset_wanted.swap(false, Ordering::SeqCst) {
                 self.scheduler.reset_prefix_cache();
@@ -124,11 +133,20 @@ impl Worker {
         let id = self.id_next;
         self.id_next += 1;
         let prompt = std::mem::take(&mut job.prompt);
-        let salt = job.cache_salt.take().map(Arc::from);
+        let terms = terms(&mut job);
         let context_left = self.shared.limits.context_max - prompt.len();
         let answer = Answer::new(job, Outbox::new(events, paused), slot, context_left);
-        self.scheduler.submit(id, prompt, salt);
+        self.scheduler.submit(id, prompt, terms);
         self.answers.insert(id, answer);
+    }
+
+    fn grant_wishes(&mut self) {
+        for wish in self.shared.take_wishes() {
+            match wish {
+                SessionWish::Keep(session, keep) => self.scheduler.keep(&session, millis(keep)),
+                SessionWish::Release(session) => self.scheduler.release(&session),
+            };
+        }
     }
 
     /// Frees what belongs to clients that have gone away.
@@ -175,9 +193,29 @@ impl Worker {
                 .count(),
             kv_blocks_used: pool.leased(),
             kv_blocks_cached: pool.cached(),
+            kv_blocks_kept: pool.kept(),
+            sessions: pool.sessions(),
+            evicted: pool.evicted(),
             kv_blocks_total: pool.capacity(),
             preemptions: self.scheduler.preemptions(),
             ..self.counters
         });
     }
+}
+
+/// What the scheduler should know of `job`; takes it out.
+fn terms(job: &mut Job) -> Terms {
+    let terms = std::mem::take(&mut job.terms);
+    Terms {
+        cache_salt: job.cache_salt.take().map(Arc::from),
+        session: terms.session.map(Arc::from),
+        keep_ms: terms.keep.map(millis),
+        tenant: terms.tenant.map(Arc::from),
+        priority: terms.priority,
+        output_max: job.max_tokens as usize,
+    }
+}
+
+fn millis(duration: Duration) -> Millis {
+    Millis::try_from(duration.as_millis()).unwrap_or(Millis::MAX)
 }

@@ -38,6 +38,9 @@ pub enum StartError {
     /// The wishes do not fit the model.
     #[error("{0}")]
     Room(#[from] RoomError),
+    /// The tokenizer does not work.
+    #[error("{0}")]
+    Tokenizer(#[from] crate::tokenizer::EncodeError),
     /// The GPU that was asked for cannot be used.
     #[error("--device {device}: {why}; `--device cpu` and `--device auto` run without a GPU")]
     Device {
@@ -93,13 +96,19 @@ pub fn engine(args: &EngineArgs, queue_max: usize) -> Result<Started, StartError
         rows_max: step_tokens.max(max_running),
         kv_blocks: room.kv_blocks,
     };
-    let text = Arc::new(ModelText::new(template, tokenizer));
+    let closing = match &args.model {
+        ModelSource::Builtin => text::CLOSING_BUILTIN,
+        ModelSource::Path(_) => text::CLOSING_PLAIN,
+    };
+    let text = Arc::new(ModelText::new(template, tokenizer, closing)?);
     let facts = facts(args, &name, &weights.config, &room, &compute);
     let device = compute.name.clone();
     let step_model = compute.load(&weights, capacity)?;
     let config = EngineConfig {
         max_running,
         step_tokens,
+        output_room: args.output_room as usize,
+        kept_percent: args.kept_percent as usize,
         queue_max,
         prefix_cache: !args.no_prefix_cache,
         model_identity: format!("{} kv=f32", weights.fingerprint),
@@ -141,6 +150,7 @@ pub fn api(started: &Started, args: &ServeArgs) -> Result<Api, StartError> {
         eos: started.eos.clone(),
         defaults: defaults(&started.generation),
         prefix_cache: !args.engine.no_prefix_cache,
+        trust_hints: args.trust_hints,
     };
     let engine = started.engine.clone();
     Ok(Api::new(

@@ -96,12 +96,10 @@ fn abacus_answers_as_in_transformers_in_both_modes_on_both_backends() {
     check(&model, cpu, &thinking[..2], &json!({}), margin_min);
     check(&model, cpu, &direct, &off, margin_min);
     // The scalar backend takes long for long answers.
-    let short: Vec<Row> = thinking
-        .into_iter()
-        .filter(|row| row.answer.len() < 20)
-        .collect();
-    assert!(short.len() >= 5);
-    check(&model, BackendChoice::Reference, &short, &on, margin_min);
+    let mut shortest = thinking;
+    shortest.sort_by_key(|row| row.answer.len());
+    shortest.truncate(5);
+    check(&model, BackendChoice::Reference, &shortest, &on, margin_min);
     check(&model, BackendChoice::Reference, &direct, &off, margin_min);
 }
 

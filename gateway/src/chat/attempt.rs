@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use tower::Service;
 
 use super::reasoning::{Prepared, Split};
-use super::relay::{self, X_PINION_LANE, X_PINION_THINKING_BUDGET};
+use super::relay::{self, X_PINION_LANE, X_PINION_LANE_REASON, X_PINION_THINKING_BUDGET};
 use super::route::{Remember, RoutedCall};
 use crate::failure::Failure;
 use crate::layers::Answer;
@@ -71,13 +71,15 @@ async fn attempt(
     for (tried, replica) in candidates.iter().enumerate() {
         let is_last = tried + 1 == candidates.len();
         record.at(replica);
-        let sent = Sent::new(&known, replica, &placed, tried > 0);
-        let trying = Try::new(replica);
         let Prepared {
             call: own,
             plan,
             budget,
-        } = reasoning.prepare(replica, &call);
+            cut,
+            gather,
+        } = reasoning.prepare(replica, &call)?;
+        let sent = Sent::new(&known, replica, &placed, tried > 0);
+        let trying = Try::new(replica);
         let result = client.call(replica, own.as_ref().unwrap_or(&call)).await;
         trying.ended(match &result {
             Ok((parts, _)) => went(parts.status, replica),
@@ -97,7 +99,8 @@ async fn attempt(
                     sent,
                     reason,
                     stream,
-                    split: plan.map(|plan| Split::new(plan, budget)),
+                    split: plan.map(|plan| Split::new(plan, budget, cut, (&client, replica))),
+                    gather,
                     record,
                 };
                 let mut reply = relay::reply(parts, body, answer).await?;
@@ -121,10 +124,11 @@ async fn attempt(
     Err(last)
 }
 
-/// Which lane the request took, and how long its model may think.
-fn tell(headers: &mut HeaderMap, lane: Option<HeaderValue>, budget: Option<u64>) {
-    if let Some(lane) = lane {
+/// Which lane the request took and why, and how long its model may think.
+fn tell(headers: &mut HeaderMap, lane: Option<(HeaderValue, &'static str)>, budget: Option<u64>) {
+    if let Some((lane, reason)) = lane {
         headers.insert(X_PINION_LANE, lane);
+        headers.insert(X_PINION_LANE_REASON, HeaderValue::from_static(reason));
     }
     if let Some(tokens) = budget {
         headers.insert(X_PINION_THINKING_BUDGET, tokens.into());

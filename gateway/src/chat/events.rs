@@ -14,12 +14,15 @@ use chat_wire::sse::{self, Frame, FrameCutter};
 use chat_wire::tally::StreamTally;
 use tokio::time::Instant;
 
+use super::cut::Next;
 use super::reasoning::Split;
+use super::relay::is_event_stream;
 use super::route::StreamPlan;
 use super::silence::Silence;
 use crate::failure::Failure;
 use crate::layers::observe::Record;
 use crate::metrics::Outcome;
+use crate::state::replicas::Replica;
 use crate::state::sent::Sent;
 use crate::upstream::body::UpstreamBody;
 
@@ -49,6 +52,10 @@ pub struct EventRelay {
     finished: u64,
     times: TokenTimes,
     silence: Silence,
+    /// The thought was cut, and this is the replica's answer behind it.
+    next: Option<Next>,
+    /// What broke the stream.
+    failure: Option<Failure>,
 }
 
 /// When tokens came.
@@ -100,7 +107,19 @@ impl EventRelay {
             finished: 0,
             times: TokenTimes::default(),
             silence: Silence::default(),
+            next: None,
+            failure: None,
         }
+    }
+
+    /// What broke the stream, where something did.
+    pub(super) fn take_failure(&mut self) -> Option<Failure> {
+        self.failure.take()
+    }
+
+    /// The replica that answers.
+    pub(super) fn replica(&self) -> &Replica {
+        self.sent.replica()
     }
 
     /// The next whole events; `None` at the end, which may follow an error event.
@@ -108,6 +127,12 @@ impl EventRelay {
         loop {
             if let Some(events) = self.outgoing.pop_front() {
                 return Poll::Ready(Some(events));
+            }
+            if self.next.is_some() {
+                if self.poll_cut(cx).is_pending() {
+                    return self.silence.poll_ping(cx).map(Some);
+                }
+                continue;
             }
             let Some(upstream) = &mut self.upstream else {
                 return Poll::Ready(None);
@@ -141,7 +166,31 @@ impl EventRelay {
     /// Whether nothing is left to say.
     #[must_use]
     pub fn is_end(&self) -> bool {
-        self.upstream.is_none() && self.outgoing.is_empty()
+        self.upstream.is_none() && self.next.is_none() && self.outgoing.is_empty()
+    }
+
+    /// Waits for what the replica says behind the cut.
+    fn poll_cut(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(next) = &mut self.next else {
+            return Poll::Ready(());
+        };
+        let answer = std::task::ready!(next.poll(cx));
+        self.next = None;
+        match answer {
+            Ok((parts, body)) if parts.status.is_success() && is_event_stream(&parts.headers) => {
+                self.upstream = Some(body);
+            }
+            Ok((parts, _)) => {
+                let replica = self.sent.replica().name().clone();
+                let status = parts.status;
+                let cause = format!(
+                    "it does not go on behind the end of its budget of thinking: status {status}"
+                );
+                self.fail(&Failure::Truncated { replica, cause });
+            }
+            Err(failure) => self.fail(&failure),
+        }
+        Poll::Ready(())
     }
 
     /// Cuts a chunk into events and queues those that pass. Neighbours go out as one piece of the chunk, without
@@ -190,13 +239,18 @@ impl EventRelay {
                 run = end;
             }
             at = end;
-            if last {
+            self.next = self.split.as_deref_mut().and_then(Split::cut);
+            if last || self.next.is_some() {
                 self.upstream = None;
                 break;
             }
         }
         self.queue(chunk.slice(run..at));
         self.held += chunk.len() - at;
+        if self.next.is_some() {
+            // What came behind the cut is another answer than the one that goes on.
+            (self.cutter, self.held) = (FrameCutter::new(), 0);
+        }
         self.time(tokens);
     }
 
@@ -311,6 +365,7 @@ impl EventRelay {
         if let Some(event) = self.flush() {
             self.queue(event);
         }
+        self.failure = Some(failure.clone());
         self.record.ended(row.outcome);
         self.sent.replica().metrics().truncated.inc();
         self.upstream = None;

@@ -1,6 +1,7 @@
 //! One chat request from its body to its answer: parse, limit, route, attempt, relay.
 
 pub mod attempt;
+pub mod cut;
 pub mod events;
 pub(crate) mod lane;
 pub mod limit;

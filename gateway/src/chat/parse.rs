@@ -28,7 +28,7 @@ use crate::state::policy::PolicyInUse;
 /// Room made for a body at once, in bytes. What a client announces beyond this is believed as it arrives.
 const BODY_ROOM_BYTES_MAX: usize = 4 << 20;
 /// The tenant of every request, until clients are told apart.
-const TENANT: &str = "";
+pub(super) const TENANT: &str = "";
 
 /// A chat request, understood as far as routing needs it.
 #[derive(Debug)]
@@ -188,7 +188,15 @@ fn understand(
     known
         .metrics
         .session_source(session.map_or("none", |(_, source)| source.as_str()));
-    let Prompt { chain, tools } = prompt(policy.policy(), TENANT, &scan, &body);
+    let facts = policy.model(model);
+    let family = facts.told.as_ref().or(facts.by_name.as_ref());
+    let Prompt { chain, tools } = prompt(
+        policy.policy(),
+        TENANT,
+        &scan,
+        &body,
+        family.map(|family| &**family),
+    );
     let session = session.map(|(key, _)| key);
     Ok(ChatCall {
         uri,

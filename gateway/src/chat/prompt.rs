@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use bytes::Bytes;
-use chat_wire::families::Families;
+use chat_wire::families::{Families, Family};
 use chat_wire::order::in_order;
 use chat_wire::role::Role;
 use chat_wire::scan::ChatScan;
@@ -21,6 +21,11 @@ const EFFORT_PATHS: [&str; 3] = [
 
 /// The families that come with the wire; none where its table is broken, which its own test shows.
 static FAMILIES: LazyLock<Option<Families>> = LazyLock::new(|| Families::built_in().ok());
+
+/// The family that a model's name tells, by the table that comes with the wire.
+pub(crate) fn built_in(model: &str) -> Option<&'static Family> {
+    FAMILIES.as_ref()?.of_model(model)
+}
 
 /// The prompt of a request.
 #[derive(Debug)]
@@ -43,19 +48,38 @@ pub(crate) fn paths(policy: &Policy) -> Result<Vec<JsonPath>, (String, PathError
 }
 
 /// The prompt of a request whose `body` was scanned for [`paths`].
-pub(crate) fn prompt(policy: &Policy, tenant: &str, scan: &ChatScan, body: &[u8]) -> Prompt {
-    let written = scan.tools.clone().map_or(&b""[..], |span| &body[span]);
-    let tools = ordered(policy, written).filter(|tools| tools != written);
-    let model = scan.model.as_deref().unwrap_or_default();
+///
+/// `family` is that of its model, where it is known.
+pub(crate) fn prompt(
+    policy: &Policy,
+    tenant: &str,
+    scan: &ChatScan,
+    body: &[u8],
+    family: Option<&Family>,
+) -> Prompt {
     let efforts = scan.strings.get(policy.session.body.len()..);
     let effort = efforts.into_iter().flatten().flatten().next();
+    let model = scan.model.as_deref().unwrap_or_default();
+    let effort = effort.map(String::as_str);
+    let effort = effort.filter(|_| writes_effort_first(policy, model, family));
+    prompt_with(policy, tenant, scan, body, effort)
+}
+
+/// [`prompt`] that begins with this effort.
+pub(crate) fn prompt_with(
+    policy: &Policy,
+    tenant: &str,
+    scan: &ChatScan,
+    body: &[u8],
+    effort: Option<&str>,
+) -> Prompt {
+    let written = scan.tools.clone().map_or(&b""[..], |span| &body[span]);
+    let tools = ordered(policy, written).filter(|tools| tools != written);
     let scope = Scope {
         tenant,
-        model,
+        model: scan.model.as_deref().unwrap_or_default(),
         salt: scan.cache_salt.as_deref(),
-        effort: effort
-            .map(String::as_str)
-            .filter(|_| writes_effort_first(policy, model)),
+        effort,
     };
     let messages = scan.messages.iter().map(|message| Message {
         bytes: &body[message.span.clone()],
@@ -74,9 +98,8 @@ fn ordered(policy: &Policy, tools: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Whether the model's template writes the effort at the head of the prompt, so that another effort shares nothing.
-fn writes_effort_first(policy: &Policy, model: &str) -> bool {
+pub(super) fn writes_effort_first(policy: &Policy, model: &str, family: Option<&Family>) -> bool {
     let listed = policy.prefix.effort_in_head.iter();
-    let family = || FAMILIES.as_ref()?.of_model(model);
     listed.into_iter().any(|name| name == model)
-        || family().is_some_and(|family| family.effort_in_head)
+        || family.is_some_and(|family| family.effort_in_head)
 }

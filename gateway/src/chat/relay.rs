@@ -25,6 +25,8 @@ pub const X_PINION_REPLICA: HeaderName = HeaderName::from_static("x-pinion-repli
 pub const X_PINION_REASON: HeaderName = HeaderName::from_static("x-pinion-reason");
 /// Names the lane that the request took, where the policy has lanes.
 pub const X_PINION_LANE: HeaderName = HeaderName::from_static("x-pinion-lane");
+/// Why it is that lane.
+pub const X_PINION_LANE_REASON: HeaderName = HeaderName::from_static("x-pinion-lane-reason");
 /// Says how many tokens the model may think, where the gateway told the replica.
 pub const X_PINION_THINKING_BUDGET: HeaderName =
     HeaderName::from_static("x-pinion-thinking-budget");
@@ -68,6 +70,8 @@ pub(super) struct Answering {
     pub(super) stream: StreamPlan,
     /// What reshapes it, where it is reshaped.
     pub(super) split: Option<Split>,
+    /// A stream of the replica's is a whole answer to the client.
+    pub(super) gather: bool,
     pub(super) record: Arc<Record>,
 }
 
@@ -85,6 +89,7 @@ pub(super) async fn reply(
         reason,
         stream,
         split,
+        gather,
         record,
     } = answering;
     let response::Parts {
@@ -95,7 +100,12 @@ pub(super) async fn reply(
     strip_hop_headers(&mut headers);
     headers.insert(X_PINION_REPLICA, sent.replica().name_header().clone());
     headers.insert(X_PINION_REASON, HeaderValue::from_static(reason));
-    let body = if status.is_success() && is_event_stream(&headers) {
+    let body = if gather && status.is_success() && is_event_stream(&headers) {
+        headers.remove(CONTENT_LENGTH);
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let relay = EventRelay::new(upstream, sent, stream, split, record);
+        ReplyBody::whole(whole::gather(relay).await?)
+    } else if status.is_success() && is_event_stream(&headers) {
         headers.remove(CONTENT_LENGTH);
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         headers.insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
@@ -114,7 +124,7 @@ pub(super) async fn reply(
     Ok(response)
 }
 
-fn is_event_stream(headers: &HeaderMap) -> bool {
+pub(super) fn is_event_stream(headers: &HeaderMap) -> bool {
     let content_type = headers
         .get(CONTENT_TYPE)
         .map_or(&b""[..], HeaderValue::as_bytes);

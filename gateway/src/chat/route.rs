@@ -6,16 +6,19 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use chat_wire::scan::ChatScan;
 use chat_wire::splice::Edits;
+use chat_wire::thinking;
 use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, EXPECT, HOST};
 use http::{HeaderValue, Response};
-use routing_policies::lanes::{LaneChoice, Pool};
+use routing_policies::Policy;
+use routing_policies::lanes::{Effort, Pool, Settled};
 use routing_policies::{PinAction, PrefixKey, Reason, ReplicaView, SessionKey};
 use tower::{Layer, Service};
 
-use super::lane::lane;
-use super::parse::ChatCall;
+use super::lane::{effort_in_head, lane};
+use super::parse::{ChatCall, TENANT};
 use super::place::place;
-use super::reasoning::Asked;
+use super::prompt::prompt_with;
+use super::reasoning::{Asked, LaneSays};
 use super::relay::strip_hop_headers;
 use crate::failure::Failure;
 use crate::layers::Answer;
@@ -38,8 +41,8 @@ pub struct RoutedCall {
     pub candidates: Vec<Arc<Replica>>,
     /// Why the first is the first.
     pub reason: Reason,
-    /// The lane that it took, where the policy has lanes.
-    pub lane: Option<HeaderValue>,
+    /// The lane that it took and why, where the policy has lanes.
+    pub lane: Option<(HeaderValue, &'static str)>,
     /// How it was placed.
     pub placed: Arc<Placed>,
     /// What to remember once one has answered.
@@ -123,15 +126,16 @@ where
     }
 }
 
-fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
+fn route(known: &Known, mut call: ChatCall) -> Result<RoutedCall, Failure> {
     let replicas = known.fleet.replicas();
-    let model = call.scan.model.as_deref();
-    let lane = lane(known, &call);
-    let pool = lane.and_then(|choice| choice.pool);
-    let views = views(known, model, pool)?;
-    let policy = call.policy.policy();
+    let in_use = call.policy.clone();
+    let policy = in_use.policy();
+    let lane = lane(known, &in_use, &call)?;
+    head_of_lane(policy, &mut call, lane);
+    let pool = lane.and_then(|settled| settled.pool);
+    let views = views(known, call.scan.model.as_deref(), pool)?;
     let (decision, mut placed, pinned_elsewhere) = place(known, policy, &call, &views);
-    placed.lane = lane.map(|choice| choice.lane.name.clone());
+    placed.lane = lane.map(|settled| settled.lane.name.clone());
     let candidates: Vec<Arc<Replica>> = decision
         .candidates
         .iter()
@@ -141,17 +145,7 @@ fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
         .collect();
     let Some(first) = candidates.first() else {
         known.metrics.no_candidate(decision.reason);
-        return Err(match lane {
-            Some(LaneChoice {
-                lane,
-                pool: Some(pool),
-                ..
-            }) => Failure::NoReplicaInPool {
-                lane: lane.name.to_string(),
-                pool: pool.name().to_owned(),
-            },
-            _ => Failure::NoReplica,
-        });
+        return Err(nobody(lane));
     };
     first.metrics().decision(decision.reason);
     let remember = Remember {
@@ -165,11 +159,14 @@ fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
         answers: call.scan.n.unwrap_or(1).max(1),
     };
     // Names of lanes are letters, digits and a few signs, as the policy's reader checks.
-    let lane = lane.and_then(|choice| HeaderValue::from_str(&choice.lane.name).ok());
+    let told = lane.and_then(|settled| {
+        let name = HeaderValue::from_str(&settled.lane.name).ok()?;
+        Some((name, settled.reason.as_str()))
+    });
     let reason = decision.reason;
     let record = call.record.clone();
-    let base = base_edits(&call, stream);
-    let (policy, body) = (call.policy.clone(), call.body.clone());
+    let base = base_edits(&mut call, stream, lane);
+    let body = call.body.clone();
     let (call, scan) = upstream_call(call, &base);
     let only = || {
         known
@@ -177,17 +174,47 @@ fn route(known: &Known, call: ChatCall) -> Result<RoutedCall, Failure> {
             .with_models(|models| models.only().map(str::to_owned))
     };
     let model = scan.model.clone().or_else(only).unwrap_or_default();
-    let reasoning = Asked::of(policy, &model, scan, body, base)?;
+    let says = lane.map(|settled| LaneSays {
+        thinking: settled.thinking,
+        budget: settled.budget,
+        effort: settled.effort.map(Effort::as_str),
+    });
+    let reasoning = Asked::of(in_use, &model, scan, body, base, says)?;
     Ok(RoutedCall {
         call,
         candidates,
         reason,
-        lane,
+        lane: told,
         placed: Arc::new(placed),
         remember,
         stream,
         reasoning,
         record,
+    })
+}
+
+/// Where the model's prompt begins with an effort that the lane says, the conversation is known by that one.
+fn head_of_lane(policy: &Policy, call: &mut ChatCall, lane: Option<Settled<'_>>) {
+    let effort = lane.and_then(|settled| settled.effort);
+    let model = call.scan.model.as_deref();
+    let facts = call.policy.model(model.unwrap_or_default());
+    let family = facts.told.as_ref().or(facts.by_name.as_ref());
+    if let Some(effort) = effort.map(Effort::as_str)
+        && call.scan.thinking.effort_word() != Some(effort)
+        && effort_in_head(policy, model, family.map(|family| &**family))
+    {
+        call.chain = prompt_with(policy, TENANT, &call.scan, &call.body, Some(effort)).chain;
+    }
+}
+
+/// Why nobody takes the request.
+fn nobody(lane: Option<Settled<'_>>) -> Failure {
+    let to = lane.and_then(|settled| Some((settled.lane, settled.pool?)));
+    to.map_or(Failure::NoReplica, |(lane, pool)| {
+        Failure::NoReplicaInPool {
+            lane: lane.name.to_string(),
+            pool: pool.name().to_owned(),
+        }
     })
 }
 
@@ -233,8 +260,15 @@ fn wants_usage(call: &ChatCall) -> bool {
 }
 
 /// What changes in the body whichever replica gets it.
-fn base_edits(call: &ChatCall, stream: StreamPlan) -> Edits {
+fn base_edits(call: &mut ChatCall, stream: StreamPlan, lane: Option<Settled<'_>>) -> Edits {
     let mut edits = Edits::new();
+    let most = lane.and_then(|settled| settled.lane.max_tokens);
+    if let Some(most) = most.map(u64::from)
+        && call.scan.max_tokens.is_none_or(|asked| asked > most)
+    {
+        thinking::edit_max_tokens(&mut edits, &call.scan, most);
+        call.scan.max_tokens = Some(most);
+    }
     if stream.withhold_usage {
         edits.include_usage(&call.scan);
     }

@@ -4,8 +4,11 @@
 use std::future::poll_fn;
 
 use bytes::{Bytes, BytesMut};
+use chat_wire::gather::{Gather, GatherError};
 use chat_wire::limits::BODY_BYTES_MAX;
+use chat_wire::sse::{DONE_DATA, Decoder};
 
+use super::events::EventRelay;
 use super::reasoning::Split;
 use crate::failure::Failure;
 use crate::state::sent::Sent;
@@ -35,6 +38,41 @@ pub(super) async fn reshape(
     }
     split.note(sent.replica(), seen.usage.as_ref());
     Ok(body)
+}
+
+/// The whole answer of a stream that ended.
+pub(super) async fn gather(mut relay: EventRelay) -> Result<Bytes, Failure> {
+    let (mut gather, mut decoder) = (Gather::default(), Decoder::new());
+    let mut wrong = None;
+    while let Some(events) = poll_fn(|cx| relay.poll_next(cx)).await {
+        let Ok(events) = decoder.push(&events) else {
+            wrong.get_or_insert(GatherError::TooLarge);
+            break;
+        };
+        for event in events {
+            if event.data.as_bytes() != DONE_DATA {
+                wrong = wrong.or(gather.push(event.data.as_bytes()).err());
+            }
+        }
+    }
+    if let Some(failure) = relay.take_failure() {
+        return Err(failure);
+    }
+    let replica = relay.replica().name().clone();
+    match wrong {
+        Some(GatherError::TooLarge) => Err(Failure::EventTooLarge {
+            replica,
+            cause: format!("an answer of more than {BODY_BYTES_MAX} bytes"),
+        }),
+        Some(GatherError::NoChunk) => Err(Failure::Truncated {
+            replica,
+            cause: "its stream has an error, or what is no chunk of an answer".to_owned(),
+        }),
+        None => gather.finish().map(Bytes::from).ok_or(Failure::Truncated {
+            replica,
+            cause: "its stream has no answer".to_owned(),
+        }),
+    }
 }
 
 async fn read(upstream: &mut UpstreamBody, sent: &Sent) -> Result<Bytes, Failure> {

@@ -16,6 +16,15 @@ fn every() -> Vec<Failure> {
             field: "thinking_token_budget",
             message: "<message>".into(),
         },
+        Failure::BadWish {
+            message: "reasoning_effort is `banana`, expected one of `none`, `low`".into(),
+        },
+        Failure::WishRefused {
+            message: "the request asks for thinking, and its lane `quick` does not think and takes no wishes; leave that out".into(),
+        },
+        Failure::NoBudget {
+            message: "<message>".into(),
+        },
         Failure::BodyTooLarge { limit: 8 },
         Failure::BodyCut,
         Failure::BodySlow { after },

@@ -13,7 +13,10 @@ impl fmt::Display for Failure {
             ),
             Self::MethodNotAllowed { allowed } => write!(f, "this path takes {allowed} only"),
             Self::BadBody { message } => write!(f, "the body is not a chat request: {message}"),
-            Self::BadBudget { message, .. } => f.write_str(message),
+            Self::BadBudget { message, .. }
+            | Self::NoBudget { message }
+            | Self::BadWish { message }
+            | Self::WishRefused { message } => f.write_str(message),
             Self::BodyTooLarge { limit } => write!(
                 f,
                 "the body is larger than the {limit} bytes that this gateway takes; send less, or ask its operator to raise `limits.body_bytes_max`"

@@ -89,10 +89,21 @@ pub enum BudgetResult {
     Unsupported,
     /// The answer's reasoning came up to it.
     Reached,
+    /// The gateway cut the thought, and the replica went on behind it.
+    Cut,
+    /// The gateway was to keep it and could not for this request, which was refused.
+    Refused,
 }
 
 impl BudgetResult {
-    pub(super) const ALL: [Self; 4] = [Self::Kept, Self::Lowered, Self::Unsupported, Self::Reached];
+    pub(super) const ALL: [Self; 6] = [
+        Self::Kept,
+        Self::Lowered,
+        Self::Unsupported,
+        Self::Reached,
+        Self::Cut,
+        Self::Refused,
+    ];
 
     pub(super) fn as_str(self) -> &'static str {
         match self {
@@ -100,6 +111,31 @@ impl BudgetResult {
             Self::Lowered => "lowered",
             Self::Unsupported => "unsupported",
             Self::Reached => "reached",
+            Self::Cut => "cut",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+/// What became of a client's wish about thinking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WishResult {
+    /// The client has its way, or its lane does that anyway.
+    Followed,
+    /// The client gets less than it wished for.
+    Capped,
+    /// The client was told no.
+    Refused,
+}
+
+impl WishResult {
+    pub(super) const ALL: [Self; 3] = [Self::Followed, Self::Capped, Self::Refused];
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Followed => "followed",
+            Self::Capped => "capped",
+            Self::Refused => "refused",
         }
     }
 }

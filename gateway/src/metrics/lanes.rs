@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use prometheus::{IntCounter, IntCounterVec};
+use routing_policies::lanes::LaneReason;
 use routing_policies::ledger::{LANES_MAX, Miss, Settled};
 
 /// The label of requests of a policy without lanes.
@@ -132,6 +133,43 @@ impl Lanes {
         let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
         let of_lanes: u64 = lanes.values().map(|tokens| figure(tokens)).sum();
         of_lanes + figure(&self.without)
+    }
+}
+
+/// Counters of requests by lane and reason.
+#[derive(Debug)]
+pub(super) struct LaneRequests {
+    vec: IntCounterVec,
+    /// At most [`LANES_MAX`], and one for the others.
+    lanes: RwLock<BTreeMap<Arc<str>, [IntCounter; LaneReason::ALL.len()]>>,
+}
+
+impl LaneRequests {
+    pub(super) fn new(vec: IntCounterVec) -> Self {
+        let lanes = RwLock::default();
+        Self { vec, lanes }
+    }
+
+    pub(super) fn count(&self, lane: &Arc<str>, reason: LaneReason) {
+        let place = reason as usize;
+        let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(counters) = lanes.get(lane) {
+            return counters[place].inc();
+        }
+        drop(lanes);
+        let mut lanes = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
+        let room = lanes.len() < LANES_MAX;
+        let name = if room {
+            lane.clone()
+        } else {
+            OTHER_LANES.into()
+        };
+        let label = name.clone();
+        let make = || {
+            let one = |reason: LaneReason| self.vec.with_label_values(&[&*label, reason.as_str()]);
+            LaneReason::ALL.map(one)
+        };
+        lanes.entry(name).or_insert_with(make)[place].inc();
     }
 }
 

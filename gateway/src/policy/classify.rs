@@ -6,7 +6,7 @@ use std::path::Path;
 
 use routing_policies::Policy;
 use routing_policies::difficulty::{Difficulty, Turn};
-use routing_policies::lanes::Facts;
+use routing_policies::lanes::{Facts, difficulty_of, difficulty_step};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -112,7 +112,8 @@ fn lane<'p>(policy: &'p Policy, text: &str, score: f64, think_from: f64) -> &'p 
         messages: 1,
         ..Facts::default()
     };
-    match policy.lanes.choose(&facts, |_| None, || score) {
+    let as_rules_see = difficulty_of(difficulty_step(score));
+    match policy.lanes.choose(&facts, |_| None, || as_rules_see) {
         Some(choice) => &choice.lane.name,
         None if score >= think_from => "think",
         None => "no_think",

@@ -5,15 +5,16 @@ use std::path::Path;
 use chat_wire::scan::{self, ChatScan};
 use routing_policies::difficulty::{self, Contribution, Difficulty};
 use routing_policies::explain::{Explanation, Remembered, Turn};
-use routing_policies::lanes::{LaneChoice, Pool};
+use routing_policies::lanes::{LaneChoice, Past, Pool, Settled, difficulty_of, difficulty_step};
 use routing_policies::placement::Ranked;
 use routing_policies::session::{SessionSource, identify};
 use routing_policies::{Policy, ReplicaId, ReplicaView};
 use serde::Deserialize;
 
 use super::table::table;
-use crate::chat::lane::facts;
-use crate::chat::prompt::{paths, prompt};
+use crate::chat::lane::{facts, wish};
+use crate::chat::prompt::{built_in, paths, prompt};
+use crate::chat::relay::X_PINION_LANE;
 use crate::chat::turn::{Said, said};
 use crate::cli::Explain;
 
@@ -73,6 +74,7 @@ pub(super) fn run(options: &Explain) -> Result<String, String> {
         source,
         scan,
         said,
+        body,
     } = understood;
     let spoken = difficulty::Turn {
         text: &said.last,
@@ -85,17 +87,24 @@ pub(super) fn run(options: &Explain) -> Result<String, String> {
         in_flight: replica.in_flight,
     };
     let facts = facts(&scan, turn.prompt_tokens, turn.session.is_some());
+    let as_rules_see = difficulty_of(difficulty_step(score));
     let choice = policy
         .lanes
-        .choose(&facts, header(&options.headers), || score);
-    let pool = choice.and_then(|choice| choice.pool);
+        .choose(&facts, header(&options.headers), || as_rules_see);
+    let named = header(&options.headers)(X_PINION_LANE.as_str());
+    let named = named.map(String::from_utf8_lossy);
+    let wish = wish(&body, &scan, None, named.as_deref()).map_err(|why| why.to_string())?;
+    let settled = choice.map(|choice| policy.lanes.settle(&choice, &wish, &Past::default()));
+    let settled = settled.transpose().map_err(|why| why.to_string())?;
+    let pool = settled.and_then(|settled| settled.pool);
     let views: Vec<ReplicaView> = replicas
         .iter()
         .map(view)
         .filter(|view| pool.is_none_or(|pool| pool.has(view.id)))
         .collect();
     let why = remembered.explain(&policy, &turn, &views);
-    let lane = choice.map_or(String::new(), |choice| lane_words(&choice));
+    let both = choice.zip(settled);
+    let lane = both.map_or(String::new(), |(choice, to)| lane_words(&choice, &to));
     let lane = limit_words(&policy, &turn) + &lane + &judged(&spoken, score);
     Ok(lane + &told(&policy, &replicas, pool, &turn, source, &why))
 }
@@ -129,6 +138,7 @@ struct Understood {
     source: Option<SessionSource>,
     scan: ChatScan,
     said: Said,
+    body: Vec<u8>,
 }
 
 /// A request's body, understood as the gateway understands it, with `headers` as they would come with it.
@@ -143,7 +153,7 @@ fn read(policy: &Policy, file: &Path, headers: &[(String, String)]) -> Result<Un
     let model = scan.model.as_deref().unwrap_or_default();
     let header = header(headers);
     let session = identify(&policy.session, "", model, header, &scan.strings).session;
-    let chain = prompt(policy, "", &scan, &body).chain;
+    let chain = prompt(policy, "", &scan, &body, built_in(model)).chain;
     let turn = Turn {
         session: session.map(|(key, _)| key),
         prompt_tokens: chain.tokens(BYTES_PER_TOKEN),
@@ -156,6 +166,7 @@ fn read(policy: &Policy, file: &Path, headers: &[(String, String)]) -> Result<Un
         source: session.map(|(_, source)| source),
         scan,
         said,
+        body,
     })
 }
 
@@ -188,15 +199,10 @@ fn limit_words(policy: &Policy, turn: &Turn) -> String {
     text
 }
 
-/// The lane, its pool, and the rule that chose it.
-fn lane_words(choice: &LaneChoice<'_>) -> String {
-    let LaneChoice {
-        lane,
-        pool,
-        rule,
-        failed,
-        ..
-    } = choice;
+/// The lane, what it says of thinking, its pool, and why it is this one.
+fn lane_words(choice: &LaneChoice<'_>, to: &Settled<'_>) -> String {
+    let LaneChoice { rule, failed, .. } = choice;
+    let (lane, pool) = (to.lane, to.pool);
     let why = rule.map_or(
         "no rule holds, so it is the first lane".to_owned(),
         |rule| format!("by the rule {}: {}", rule.name, rule.when.source()),
@@ -207,7 +213,25 @@ fn lane_words(choice: &LaneChoice<'_>) -> String {
     let failed = failed.map_or(String::new(), |rule| {
         format!("rule that cannot be worked out: {}\n", rule.name)
     });
-    format!("lane: {}, {why}\n{failed}pool: {pool}\n", lane.name)
+    let why = if lane.name == choice.lane.name && !to.capped {
+        why
+    } else {
+        format!(
+            "{} (rules: {}, {why})",
+            to.reason.as_str(),
+            choice.lane.name
+        )
+    };
+    let thinking = to.thinking.map_or(String::new(), |on| {
+        let budget = to.budget.map(|tokens| format!(", at most {tokens} tokens"));
+        let effort = to.effort.map(|effort| format!(", effort {effort}"));
+        let more = [budget, effort].map(Option::unwrap_or_default).concat();
+        format!("thinking: {}{more}\n", if on { "on" } else { "off" })
+    });
+    format!(
+        "lane: {}, {why}\n{thinking}{failed}pool: {pool}\n",
+        lane.name
+    )
 }
 
 /// How difficult the turn is, and what speaks for and against thinking.

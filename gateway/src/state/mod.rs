@@ -6,6 +6,7 @@ pub mod breaker;
 pub mod families;
 pub mod gate;
 pub mod health;
+pub mod lanes;
 pub mod memory;
 pub mod models;
 pub mod policy;
@@ -24,6 +25,7 @@ use serde::Serialize;
 use crate::config::Config;
 use crate::metrics::{LaneTokens, Metrics};
 use beliefs::Beliefs;
+use lanes::SessionLanes;
 use memory::Memory;
 use policy::{PolicyState, PolicyStore};
 use replicas::{Fleet, Replica};
@@ -46,6 +48,8 @@ pub struct Known {
     pub sessions: Memory<SessionKey>,
     /// Conversation so far to the index of the replica that answered it.
     pub prefixes: Memory<PrefixKey>,
+    /// Which lane each session's last request took.
+    pub lanes: SessionLanes,
     /// Requests in flight by session, where the policy limits them.
     pub seats: Arc<Seats>,
     /// The series.
@@ -65,6 +69,7 @@ impl Known {
             beliefs,
             sessions: Memory::new(room.sessions, room.ttl),
             prefixes: Memory::new(room.prefixes, room.ttl),
+            lanes: SessionLanes::new(room.sessions, room.ttl),
             policy,
             seats: Arc::default(),
             metrics,
@@ -79,6 +84,7 @@ impl Known {
         know_lanes(&self.fleet, policy);
         let room = MemoryRoom::of(policy);
         self.prefixes.limit(room.prefixes, room.ttl);
+        self.lanes.limit(room.sessions, room.ttl);
         let limited = self.sessions.limit(room.sessions, room.ttl);
         let left = |index: u16| {
             let replica = self.fleet.replicas().get(usize::from(index));

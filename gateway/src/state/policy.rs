@@ -112,6 +112,12 @@ impl PolicyInUse {
         &self.source
     }
 
+    /// A hash of its text.
+    #[must_use]
+    pub fn fingerprint(&self) -> u64 {
+        self.version
+    }
+
     /// A hash of the file's text, in 16 hexadecimal digits: the same on every gateway that runs the same.
     #[must_use]
     pub fn version(&self) -> String {

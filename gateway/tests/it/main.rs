@@ -1,6 +1,8 @@
 //! The whole gateway against scripted replicas in memory: what clients see, what replicas get, what is counted.
 
 #[cfg(test)]
+mod budgets;
+#[cfg(test)]
 mod cache_size;
 #[cfg(test)]
 mod changed;
@@ -32,5 +34,7 @@ mod replica;
 mod sessions;
 #[cfg(test)]
 mod streams;
+#[cfg(test)]
+mod think_lanes;
 #[cfg(test)]
 mod up;

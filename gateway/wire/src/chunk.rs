@@ -7,9 +7,7 @@ mod places;
 use std::ops::Range;
 
 pub use places::Places;
-pub(crate) use places::{ChoicePlaces, Member};
-
-use places::ObjectPlace;
+pub(crate) use places::{ChoicePlaces, Member, ObjectPlace};
 
 use crate::json::ScanError;
 use crate::json::cursor::Cursor;
@@ -130,6 +128,7 @@ pub fn scan_placed(data: &[u8], places: &mut Places) -> Result<ChunkScan, ScanEr
             }
             b"usage" if c.peek() == Some(b'{') => seen.usage = Some(usage(c, places)?),
             b"error" if c.peek() != Some(b'n') => seen.error = Some(c.value()?),
+            b"id" if c.peek() == Some(b'"') => places.id = Some(c.value()?),
             b"object" if c.peek() == Some(b'"') => {
                 names_itself_error = &*c.string()?.name() == b"error";
             }
@@ -238,6 +237,7 @@ fn message(
                 place.tool_calls = Some(member.value);
             }
         }
+        b"role" if c.peek() == Some(b'"') => place.role = Some(c.value()?),
         b"thinking" | b"thinking_blocks" | b"reasoning_details" if c.peek() != Some(b'n') => {
             place.traces.push(c.value()?);
         }

@@ -4,9 +4,12 @@
 pub mod chunk;
 pub mod error;
 pub mod families;
+pub mod gather;
 mod json;
 pub mod limits;
 pub mod order;
+#[cfg(test)]
+mod replay;
 pub mod reply;
 pub mod reshape;
 pub mod role;

@@ -14,8 +14,8 @@ use crate::json::text::RawText;
 use crate::json::{JsonPath, ScanError, ScanProblem};
 use crate::limits::{MESSAGES_MAX, WANTED_PATHS_MAX};
 use crate::role::Role;
-pub(crate) use thinking::Slot;
 pub use thinking::{BudgetScan, ThinkingScan};
+pub(crate) use thinking::{Slot, Switch as Says};
 
 /// What one chat request says, as far as routing needs it. All spans are byte ranges in the scanned body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,6 +34,14 @@ pub struct ChatScan {
     pub cache_salt: Option<String>,
     /// `max_completion_tokens`, else `max_tokens`, in tokens; `None` where missing or not a whole number ≥ 0.
     pub max_tokens: Option<u64>,
+    /// The values of both fields, where they stand.
+    pub(crate) max_tokens_at: Vec<Range<usize>>,
+    /// The values of both of these fields, where they are whole numbers.
+    pub limits: Vec<Range<usize>>,
+    /// The value of `stream`, where the field is there.
+    pub stream_at: Option<Range<usize>>,
+    /// Whether the log probabilities of tokens are asked for.
+    pub logprobs: bool,
     /// `n`, the number of answers asked for; `None` where missing or not a whole number ≥ 0.
     pub n: Option<u64>,
     /// For each wanted path, in the same order: the string that lies there. A value of another kind counts as missing.
@@ -109,7 +117,7 @@ struct Reader<'w> {
 }
 
 /// The top-level fields that the scan reads itself.
-const FIELDS: [&str; 9] = [
+const FIELDS: [&str; 10] = [
     "model",
     "messages",
     "stream",
@@ -118,6 +126,7 @@ const FIELDS: [&str; 9] = [
     "cache_salt",
     "max_completion_tokens",
     "max_tokens",
+    "logprobs",
     "n",
 ];
 
@@ -171,10 +180,10 @@ impl Reader<'_> {
             "stream" => {
                 self.scan.stream = match c.peek() {
                     Some(b't' | b'f' | b'n') => {
-                        let start = c.at();
-                        c.skip_value()?;
+                        let span = c.value()?;
+                        self.scan.stream_at = Some(span.clone());
                         // The value has been checked; its first letter tells which of the three it is.
-                        c.again(start).peek() == Some(b't')
+                        c.again(span.start).peek() == Some(b't')
                     }
                     _ => return Err(c.expected("`true` or `false`")),
                 }
@@ -186,11 +195,26 @@ impl Reader<'_> {
             }
             "stream_options" => self.scan.stream_options = Some(stream_options(c)?),
             "cache_salt" => self.scan.cache_salt = text_or_null(c)?,
-            "max_completion_tokens" => self.scan.max_tokens = whole_number(c)?,
-            "max_tokens" => self.max_tokens_old = whole_number(c)?,
+            "max_completion_tokens" => self.scan.max_tokens = self.limit(c)?,
+            "max_tokens" => self.max_tokens_old = self.limit(c)?,
+            "logprobs" => {
+                self.scan.logprobs = !matches!(c.peek(), Some(b'f' | b'n'));
+                c.skip_value()?;
+            }
             _ => self.scan.n = whole_number(c)?,
         }
         Ok(())
+    }
+
+    /// A limit of tokens, whose place is kept.
+    fn limit(&mut self, c: &mut Cursor<'_>) -> Result<Option<u64>, ScanError> {
+        c.peek();
+        let start = c.at();
+        let limit = whole_number(c)?;
+        let span = start..c.at();
+        self.scan.max_tokens_at.push(span.clone());
+        self.scan.limits.extend(limit.map(|_| span));
+        Ok(limit)
     }
 
     fn messages(&mut self, c: &mut Cursor<'_>) -> Result<(), ScanError> {

@@ -1,6 +1,7 @@
 //! What a request says about thinking, put into the words that its replica reads: the template's switch, the engine's budget, and what of
 //! earlier reasoning goes along. All of it by splices.
 
+mod continued;
 mod history;
 
 use std::fmt;
@@ -9,6 +10,7 @@ use crate::families::Switch;
 use crate::scan::{ChatScan, Slot, ThinkingScan};
 use crate::splice::Edits;
 
+pub use continued::{Continued, Refusal};
 pub use history::edit as edit_history;
 
 /// Tokens of the answer that a budget leaves room for, its closer among them; half of the limit where that is less.
@@ -115,6 +117,60 @@ pub fn edit_switch(edits: &mut Edits, scan: &ChatScan, switch: &Switch, thinking
     };
     let slot = scan.thinking.kwargs.as_ref().map(|kwargs| &kwargs.slot);
     add_member(edits, scan, "chat_template_kwargs", slot, &member)
+}
+
+/// Switches thinking whatever the client says by the template's own switch. Whether anything is changed.
+pub fn force_switch(edits: &mut Edits, scan: &ChatScan, switch: &Switch, thinking: bool) -> bool {
+    let (Some(wanted), Some(value)) = (switch.says(thinking), switch.value(thinking)) else {
+        return false;
+    };
+    let said = scan.thinking.kwargs.iter();
+    let said = said.flat_map(|kwargs| &kwargs.switches);
+    let (mut found, mut changed) = (false, false);
+    for said in said.filter(|said| switch.names.contains(&said.name)) {
+        found = true;
+        if said.says != wanted {
+            edits.replace(said.span.clone(), value.clone());
+            changed = true;
+        }
+    }
+    changed || (!found && edit_switch(edits, scan, switch, thinking))
+}
+
+/// Writes the effort over what the client says of it. Whether anything is changed.
+pub fn edit_effort(edits: &mut Edits, scan: &ChatScan, effort: &str) -> bool {
+    let thinking = &scan.thinking;
+    let said = thinking.effort_argument().map(|said| said.span.clone());
+    let spans: Vec<_> = said.into_iter().chain(thinking.effort_at.clone()).collect();
+    if spans.is_empty() {
+        let member = format!("\"reasoning_effort\":\"{effort}\"");
+        edits.replace(scan.close..scan.close, at_end(scan, &member));
+    }
+    for span in spans {
+        edits.replace(span, format!("\"{effort}\""));
+    }
+    true
+}
+
+/// Sets the most tokens of an answer, whatever the client says.
+pub fn edit_max_tokens(edits: &mut Edits, scan: &ChatScan, tokens: u64) {
+    if scan.max_tokens_at.is_empty() {
+        let member = format!("\"max_tokens\":{tokens}");
+        edits.replace(scan.close..scan.close, at_end(scan, &member));
+    }
+    for span in &scan.max_tokens_at {
+        edits.replace(span.clone(), tokens.to_string());
+    }
+}
+
+/// The last `/think`, `/no_think` or `/nothink` of a text, a word of its own, as Qwen3 and GLM read it.
+#[must_use]
+pub fn in_text(text: &str) -> Option<bool> {
+    text.split_whitespace().rev().find_map(|word| match word {
+        "/think" => Some(true),
+        "/no_think" | "/nothink" => Some(false),
+        _ => None,
+    })
 }
 
 /// Puts the budget where the engine reads it. Whether anything is changed.

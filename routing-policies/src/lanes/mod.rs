@@ -2,6 +2,12 @@
 
 mod check;
 mod condition;
+mod settle;
+mod think;
+
+pub use settle::{LaneReason, NO_LIMIT, Past, Refused, Settled, Wish};
+pub(crate) use think::THINKING;
+pub use think::{BUDGET, Effort, LANE_TOKENS_MAX, Wishes};
 
 pub use condition::{CONDITION_BYTES_MAX, Condition};
 
@@ -39,6 +45,18 @@ pub struct Lane {
     pub name: Arc<str>,
     /// The name of its pool; `None` is all replicas.
     pub pool: Option<String>,
+    /// Whether the model thinks; `None` is as the client says.
+    pub thinking: Option<bool>,
+    /// Tokens of thinking where the client names no budget; `None` is [`BUDGET`] where the lane thinks.
+    pub budget: Option<u32>,
+    /// Most tokens of thinking that a client may ask for.
+    pub budget_max: Option<u32>,
+    /// How hard the model thinks, for families that can be told.
+    pub effort: Option<Effort>,
+    /// Most tokens of an answer, its thinking among them.
+    pub max_tokens: Option<u32>,
+    /// What becomes of a client's wish that is not the lane's own.
+    pub wishes: Wishes,
 }
 
 /// Sends requests to a lane.
@@ -115,6 +133,56 @@ impl Pool {
     #[must_use]
     pub fn has(&self, replica: ReplicaId) -> bool {
         self.ids.binary_search(&replica).is_ok()
+    }
+}
+
+impl Lane {
+    /// The lane `name` that may go to all replicas and says nothing else.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self {
+            name: name.into(),
+            pool: None,
+            thinking: None,
+            budget: None,
+            budget_max: None,
+            effort: None,
+            max_tokens: None,
+            wishes: Wishes::default(),
+        }
+    }
+
+    /// Tokens of thinking where the client names no budget; `None` is no limit.
+    #[must_use]
+    pub fn budget_or_usual(&self) -> Option<u32> {
+        self.budget
+            .or((self.thinking == Some(true)).then_some(BUDGET))
+    }
+}
+
+/// Steps between difficulties that a session's past keeps apart, from 0 to 1.
+const DIFFICULTY_STEPS: f64 = 1_000.0;
+
+/// A difficulty as rules see it: one of a thousand steps, so that what is remembered of a turn is what its rules saw.
+#[must_use]
+pub fn difficulty_step(difficulty: f64) -> u16 {
+    // Between 0 and 1000, so nothing is lost.
+    (difficulty.clamp(0.0, 1.0) * DIFFICULTY_STEPS).round() as u16
+}
+
+/// The difficulty of a step.
+#[must_use]
+pub fn difficulty_of(step: u16) -> f64 {
+    f64::from(step) / DIFFICULTY_STEPS
+}
+
+/// What the rules of a session see: the difficulty of the turn, or that of an earlier one while they differ by less than `margin`; and
+/// whether it is the earlier one.
+#[must_use]
+pub fn steady(now: u16, earlier: Option<u16>, margin: f64) -> (u16, bool) {
+    match earlier {
+        Some(earlier) if difficulty_of(now.abs_diff(earlier)) < margin => (earlier, now != earlier),
+        _ => (now, false),
     }
 }
 

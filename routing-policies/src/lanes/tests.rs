@@ -160,3 +160,277 @@ fn lanes_lead_to_the_replicas_of_their_pools_or_to_all() {
         [true, true],
     );
 }
+
+const THINK: &str = r#"
+version = 1
+[[lanes]]
+name = "quick"
+thinking = "off"
+WISHES
+[[lanes]]
+name = "think"
+thinking = "on"
+budget = 100
+budget_max = 500
+effort = "medium"
+WISHES
+[[lanes]]
+name = "free"
+[[rules]]
+name = "free"
+when = 'request.messages > 5'
+lane = "free"
+[[rules]]
+name = "hard"
+when = 'difficulty > 0.4'
+lane = "think"
+"#;
+
+fn think(wishes: &str) -> Policy {
+    let wishes = format!("wishes = \"{wishes}\"");
+    compile("a.toml", &THINK.replace("WISHES", &wishes)).unwrap()
+}
+
+/// Lane, reason, thinking, budget, effort.
+fn settled(
+    policy: &Policy,
+    difficulty: f64,
+    wish: &Wish<'_>,
+    past: &Past,
+) -> Result<String, Refused> {
+    let lanes = &policy.lanes;
+    let choice = lanes.choose(&FACTS, header, || difficulty).unwrap();
+    let to = lanes.settle(&choice, wish, past)?;
+    let thinking = to.thinking.map_or("-", |on| if on { "on" } else { "off" });
+    let budget = to
+        .budget
+        .map_or("-".to_owned(), |tokens| tokens.to_string());
+    let effort = to.effort.map_or("-", Effort::as_str);
+    assert_eq!(to.capped, to.reason == LaneReason::WishCapped);
+    assert_eq!(lanes.lanes[to.index].name, to.lane.name);
+    let (lane, reason) = (&to.lane.name, to.reason.as_str());
+    Ok(format!("{lane} {reason} {thinking} {budget} {effort}"))
+}
+
+const NONE: Wish<'static> = Wish {
+    lane: None,
+    thinking: None,
+    budget: None,
+    effort: None,
+};
+const QUICK: &str = "quick difficulty off - -";
+const DEEP: &str = "think difficulty on 100 medium";
+const CAPPED: &str = "quick wish_capped off - -";
+
+/// What becomes of a wish in lanes that honour, cap and refuse it.
+#[track_caller]
+fn wished(difficulty: f64, wish: Wish<'_>, expect: [Result<&str, Refused>; 3]) {
+    let expect = expect.map(|one| one.map(str::to_owned));
+    let found = ["honour", "cap", "refuse"]
+        .map(|wishes| settled(&think(wishes), difficulty, &wish, &Past::default()));
+    assert_eq!(found, expect, "{wish:?}");
+}
+
+#[test]
+fn a_wish_for_thinking_or_a_lane_is_followed_capped_or_refused() {
+    let thinking = |wanted| Wish {
+        thinking: Some(wanted),
+        ..NONE
+    };
+    let lane = |name| Wish {
+        lane: Some(name),
+        ..NONE
+    };
+    let refused = |lane: &str, wanted| Err(Refused::Thinking(lane.to_owned(), wanted));
+    let refused_lane = |lane: &str| Err(Refused::Lane(lane.to_owned()));
+    let (easy, hard) = (0.1, 0.9);
+    let same = |text| [Ok(text), Ok(text), Ok(text)];
+    wished(easy, NONE, same(QUICK));
+    wished(hard, NONE, same(DEEP));
+    wished(hard, thinking(true), same(DEEP));
+    wished(easy, thinking(false), same(QUICK));
+    let on = Ok("think wish on 100 medium");
+    wished(
+        easy,
+        thinking(true),
+        [on, Ok(CAPPED), refused("quick", true)],
+    );
+    let off = Ok("quick wish off - -");
+    wished(
+        hard,
+        thinking(false),
+        [off.clone(), off, refused("think", false)],
+    );
+    let deep = Ok("think lane_named on 100 medium");
+    wished(
+        easy,
+        lane("think"),
+        [deep, Ok(CAPPED), refused_lane("think")],
+    );
+    let quick = Ok("quick lane_named off - -");
+    wished(
+        hard,
+        lane("quick"),
+        [quick.clone(), quick, refused_lane("quick")],
+    );
+    wished(hard, lane("think"), same(DEEP));
+    let unknown = settled(&think("honour"), easy, &lane("deep"), &Past::default());
+    let why = unknown.unwrap_err().to_string();
+    assert!(
+        why.contains("the routing policy has `quick`, `think`, `free`"),
+        "{why}"
+    );
+}
+
+#[test]
+fn a_wish_for_a_budget_or_an_effort_is_followed_capped_or_refused() {
+    let budget = |tokens| Wish {
+        budget: Some(tokens),
+        ..NONE
+    };
+    let effort = |effort| Wish {
+        effort: Some(effort),
+        ..NONE
+    };
+    let same = |text| [Ok(text), Ok(text), Ok(text)];
+    wished(0.9, budget(7), same("think difficulty on 7 medium"));
+    for tokens in [501, NO_LIMIT] {
+        let most = Ok("think wish_capped on 500 medium");
+        let refused = Err(Refused::Budget("think".to_owned(), 500));
+        wished(0.9, budget(tokens), [most.clone(), most, refused]);
+    }
+    wished(
+        0.9,
+        effort(Effort::Low),
+        same("think difficulty on 100 low"),
+    );
+    let high = Ok("think difficulty on 100 high");
+    let medium = Ok("think wish_capped on 100 medium");
+    let refused = Err(Refused::Effort("think".to_owned(), Effort::Medium));
+    wished(0.9, effort(Effort::High), [high, medium, refused]);
+}
+
+#[test]
+fn a_lane_that_says_nothing_is_as_the_client_says() {
+    let policy = compile("a.toml", "version = 1\n[[lanes]]\nname = \"free\"\n").unwrap();
+    let wish = Wish {
+        thinking: Some(true),
+        budget: Some(9),
+        effort: Some(Effort::Max),
+        lane: None,
+    };
+    let past = Past::default();
+    assert_eq!(
+        settled(&policy, 0.0, &wish, &past).unwrap(),
+        "free first_lane on 9 max"
+    );
+    assert_eq!(
+        settled(&policy, 0.0, &Wish::default(), &past).unwrap(),
+        "free first_lane - - -"
+    );
+    let endless = Wish {
+        budget: Some(NO_LIMIT),
+        ..Wish::default()
+    };
+    assert_eq!(
+        settled(&policy, 0.0, &endless, &past).unwrap(),
+        "free first_lane - - -"
+    );
+}
+
+#[test]
+fn a_session_keeps_its_lane_in_a_tool_loop_and_goes_only_up_where_the_effort_stands_first() {
+    let policy = think("honour");
+    let check = |difficulty, past: Past, expect: &str| {
+        let said = settled(&policy, difficulty, &Wish::default(), &past).unwrap();
+        assert!(said.starts_with(expect), "{said}");
+    };
+    let was = |lane| Past {
+        lane: Some(lane),
+        ..Past::default()
+    };
+    let (quick, deep) = (0, 1);
+    check(0.1, was(deep), "quick difficulty ");
+    check(
+        0.1,
+        Past {
+            tool_loop: true,
+            ..was(deep)
+        },
+        "think tool_loop",
+    );
+    check(
+        0.1,
+        Past {
+            tool_loop: true,
+            ..Past::default()
+        },
+        "quick difficulty ",
+    );
+    check(
+        0.1,
+        Past {
+            tool_loop: true,
+            ..was(63)
+        },
+        "quick difficulty ",
+    );
+    check(
+        0.1,
+        Past {
+            effort_in_head: true,
+            ..was(deep)
+        },
+        "think effort_kept",
+    );
+    check(
+        0.9,
+        Past {
+            effort_in_head: true,
+            ..was(quick)
+        },
+        "think difficulty ",
+    );
+    check(
+        0.9,
+        Past {
+            steady: true,
+            ..was(quick)
+        },
+        "think difficulty_kept",
+    );
+}
+
+#[test]
+fn a_difficulty_that_moves_by_less_than_the_margin_is_not_seen() {
+    let check = |now, earlier, margin, expect| {
+        let earlier: Option<f64> = earlier;
+        let (step, kept) = steady(difficulty_step(now), earlier.map(difficulty_step), margin);
+        assert_eq!((difficulty_of(step), kept), expect);
+    };
+    check(0.45, None, 0.1, (0.45, false));
+    check(0.45, Some(0.38), 0.1, (0.38, true));
+    check(0.45, Some(0.45), 0.1, (0.45, false));
+    check(0.48, Some(0.38), 0.1, (0.48, false));
+    check(0.45, Some(0.38), 0.0, (0.45, false));
+    check(0.0, Some(1.0), 1.0, (0.0, false));
+}
+
+#[test]
+fn keys_of_a_lane_that_contradict_each_other_are_said() {
+    let text = "version = 1\n[[lanes]]\nname = \"a\"\nthinking = \"offf\"\nbudget = 9\nbudget_max = 8\neffort = \"none\"\nmax_tokens = 0\nwishes = \"capp\"\n[[lanes]]\nname = \"b\"\nthinking = \"off\"\nbudget = 1\n";
+    let problems = compile("a.toml", text).unwrap_err();
+    let said: Vec<String> = problems
+        .iter()
+        .map(|problem| format!("{}: {}", problem.line, problem.message))
+        .collect();
+    let expect = [
+        "4: `lanes[0].thinking` is `\"offf\"`, expected one of `on`, `off`; did you mean `off`?",
+        "5: `lanes[0].budget` is 9, expected at most `budget_max` = 8",
+        "7: `lanes[0].effort` is `\"none\"`, expected one of `minimal`, `low`, `medium`, `high`, `xhigh`, `max`",
+        "8: `lanes[0].max_tokens` is `0`, expected a whole number of tokens from 1 to 10000000",
+        "9: `lanes[0].wishes` is `\"capp\"`, expected one of `honour`, `cap`, `refuse`; did you mean `cap`?",
+        "13: `lanes[1].budget` does nothing with `thinking = \"off\"`; expected one of the two",
+    ];
+    assert_eq!(said, expect);
+}

@@ -1,10 +1,9 @@
 //! The policy file's JSON Schema, by which editors complete and check it.
 
-use super::models::MODEL_NAME_BYTES_MAX;
+use super::models::FAMILIES;
 use super::spec::{Key, Kind, NAMES_MAX, SECTIONS, Spec, THOUSAND, VERSION, VERSION_SAYS, quoted};
-use super::table_spec::{LANES, POOLS, RULES, Table};
+use super::table_spec::{LANES, MODELS, POOLS, RULES, Table};
 use crate::lanes::TABLES_MAX;
-use crate::models::{Reasoning, ReasoningField, THINKING_TOKENS_MAX};
 use crate::policy::Policy;
 
 /// The JSON Schema (draft 7, which TOML editors read) of the policy file, with a line break at its end. It says what each key may say,
@@ -33,15 +32,15 @@ pub fn json_schema() -> String {
 }}
 "#,
         quoted(VERSION_SAYS),
-        [sections, tables().into(), vec![models()]]
+        [sections, tables().into(), vec![families()]]
             .concat()
             .join(",\n")
     )
 }
 
 /// The tables that a file may repeat.
-fn tables() -> [String; 3] {
-    [table(&POOLS), table(&LANES), table(&RULES)]
+fn tables() -> [String; 4] {
+    [table(&POOLS), table(&LANES), table(&RULES), table(&MODELS)]
 }
 
 fn table<R>(table: &Table<R>) -> String {
@@ -73,46 +72,25 @@ fn table<R>(table: &Table<R>) -> String {
     )
 }
 
-/// `[[models]]` and `[[families]]`.
-fn models() -> String {
-    let words = |words: &[&str]| {
-        let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-        format!("{{ \"enum\": [{}] }}", words.join(", "))
-    };
-    let shown = words(&Reasoning::WORDS.map(|(word, _)| word));
-    let field = words(&ReasoningField::WORDS.map(|(word, _)| word));
-    let models = format!(
-        r#"          "name": {{ "type": "string", "minLength": 1, "maxLength": {MODEL_NAME_BYTES_MAX} }},
-          "family": {{ "type": "string" }},
-          "reasoning": {shown},
-          "reasoning_field": {field},
-          "thinking": {{ "type": "boolean" }},
-          "thinking_tokens_max": {{ "type": "integer", "minimum": 0, "maximum": {THINKING_TOKENS_MAX} }}"#
-    );
-    let family = r#"          "name": { "type": "string" }"#;
-    let table = |name: &str, says: &str, closed: &str, keys: &str| {
-        format!(
-            r#"    "{name}": {{
+/// `[[families]]`, of which only the name is checked here.
+fn families() -> String {
+    let says = "How models mark their reasoning, in place of the gateway's own table or beside it; the keys are those of gateway/wire/families.toml.";
+    format!(
+        r#"    "{FAMILIES}": {{
       "description": {},
       "type": "array",
       "maxItems": {TABLES_MAX},
       "items": {{
         "type": "object",
-        "additionalProperties": {closed},
+        "additionalProperties": true,
         "required": ["name"],
         "properties": {{
-{keys}
+          "name": {{ "type": "string" }}
         }}
       }}
     }}"#,
-            quoted(says)
-        )
-    };
-    [
-        table("models", "What clients are shown of a model's reasoning, and how much it may think. The first whose name, in which * is any text, fits the model counts.", "false", &models),
-        table("families", "How models mark their reasoning, in place of the gateway's own table or beside it; the keys are those of gateway/wire/families.toml.", "true", family),
-    ]
-    .join(",\n")
+        quoted(says)
+    )
 }
 
 fn section(spec: &Spec, default: &Policy) -> String {

@@ -1,6 +1,7 @@
 //! The policy file, version 1: which keys there are, what each may say, and how a file becomes a [`Policy`].
 
 mod json;
+mod lane_keys;
 mod models;
 mod names;
 mod reader;
@@ -12,12 +13,14 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::models::Models;
 use crate::placement::Settings;
-use crate::policy::{LimitsPolicy, PlacementPolicy, Policy, PrefixPolicy, SessionPolicy};
+use crate::policy::{
+    DifficultyPolicy, LimitsPolicy, PlacementPolicy, Policy, PrefixPolicy, SessionPolicy,
+};
 use crate::problem::Problem;
 pub use json::json_schema;
 use reader::{Reader, Section};
-use spec::{LIMITS, PLACEMENT, PREFIX, SECTIONS, SESSION, THOUSAND, VERSION};
-use table_spec::{LANES, POOLS, RULES, TABLES, Table};
+use spec::{DIFFICULTY, LIMITS, PLACEMENT, PREFIX, SECTIONS, SESSION, THOUSAND, VERSION};
+use table_spec::{LANES, MODELS, POOLS, RULES, TABLES, Table};
 
 /// The text of the policy that a gateway runs when it is given none. It says in full what [`Policy::default`] is.
 pub const DEFAULT_POLICY: &str = include_str!("../../policies/default.toml");
@@ -49,6 +52,12 @@ pub fn changes(old: &Policy, new: &Policy) -> Vec<Change> {
         table(&POOLS, old, new),
         table(&LANES, old, new),
         table(&RULES, old, new),
+        table(&MODELS, old, new),
+        Change {
+            key: models::FAMILIES.to_owned(),
+            old: families(&old.models),
+            new: families(&new.models),
+        },
     ];
     keys.map(|(section, key)| Change {
         key: format!("{section}.{}", key.name),
@@ -56,11 +65,6 @@ pub fn changes(old: &Policy, new: &Policy) -> Vec<Change> {
         new: (key.value)(new),
     })
     .chain(tables)
-    .chain(models::TABLES.map(|name| Change {
-        key: name.to_owned(),
-        old: models_table(name, &old.models),
-        new: models_table(name, &new.models),
-    }))
     .filter(|change| change.old != change.new)
     .collect()
 }
@@ -73,11 +77,8 @@ fn table<R>(table: &Table<R>, old: &Policy, new: &Policy) -> Change {
     }
 }
 
-fn models_table(name: &str, all: &Models) -> String {
-    let all: Vec<String> = match name {
-        "models" => all.rules.iter().map(models::rule_json).collect(),
-        _ => all.families.iter().map(|row| row.says.clone()).collect(),
-    };
+fn families(all: &Models) -> String {
+    let all: Vec<&str> = all.families.iter().map(|row| &*row.says).collect();
     format!("[{}]", all.join(", "))
 }
 
@@ -106,7 +107,7 @@ fn read(file_name: &str, text: &str, fleet: Option<&[&str]>) -> Result<Policy, V
         .into_iter()
         .chain(SECTIONS.map(|spec| spec.name))
         .chain(TABLES)
-        .chain(models::TABLES)
+        .chain([models::FAMILIES])
         .collect();
     reader.keys(&root, &known);
     reader.version(&root, VERSION);
@@ -116,6 +117,7 @@ fn read(file_name: &str, text: &str, fleet: Option<&[&str]>) -> Result<Policy, V
         session,
         prefix: prefix(&mut reader, &root),
         placement: placement(&mut reader, &root),
+        difficulty: difficulty(&mut reader, &root),
         lanes: tables::lanes(&mut reader, &root, fleet),
         models: models::models(&mut reader, &root),
     };
@@ -203,6 +205,17 @@ fn placement(reader: &mut Reader<'_>, root: &Section<'_>) -> PlacementPolicy {
             stay: number("stay", stay),
             leave_s_min,
         },
+    }
+}
+
+fn difficulty(reader: &mut Reader<'_>, root: &Section<'_>) -> DifficultyPolicy {
+    let default = DifficultyPolicy::default();
+    let Some(section) = reader.section(root, &DIFFICULTY) else {
+        return default;
+    };
+    let margin = reader.thousandths(&section, "margin");
+    DifficultyPolicy {
+        margin: margin.map_or(default.margin, |margin| f64::from(margin) / THOUSAND),
     }
 }
 

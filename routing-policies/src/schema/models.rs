@@ -4,23 +4,14 @@ use toml::de::DeValue;
 
 use super::reader::{Reader, Section};
 use super::spec::quoted;
-use crate::models::{FamilyRow, ModelRule, Models, Reasoning, ReasoningField, THINKING_TOKENS_MAX};
+use super::table_spec::{MODEL_NAME_BYTES_MAX, MODELS};
+use crate::models::{
+    Budget, FamilyRow, ModelRule, Models, Reasoning, ReasoningField, THINKING_TOKENS_MAX,
+};
 use crate::nearest::nearest;
 
-/// Longest name of a model or family, in bytes.
-pub(super) const MODEL_NAME_BYTES_MAX: usize = 256;
-
-/// The tables' names, in the order of documents.
-pub(super) const TABLES: [&str; 2] = ["models", "families"];
-
-const KEYS: [&str; 6] = [
-    "name",
-    "family",
-    "reasoning",
-    "reasoning_field",
-    "thinking",
-    "thinking_tokens_max",
-];
+/// The name of the tables whose keys are the gateway's to check.
+pub(super) const FAMILIES: &str = "families";
 
 /// Both.
 pub(super) fn models(reader: &mut Reader<'_>, root: &Section<'_>) -> Models {
@@ -32,8 +23,7 @@ pub(super) fn models(reader: &mut Reader<'_>, root: &Section<'_>) -> Models {
 
 fn rules(reader: &mut Reader<'_>, root: &Section<'_>) -> Vec<ModelRule> {
     let mut rules: Vec<ModelRule> = Vec::new();
-    for table in reader.sections(root, "models") {
-        reader.keys(&table, &KEYS);
+    for table in reader.tables(root, &MODELS) {
         let name = model_name(reader, &table, |name| {
             rules.iter().any(|rule| rule.name == name)
         });
@@ -45,6 +35,7 @@ fn rules(reader: &mut Reader<'_>, root: &Section<'_>) -> Vec<ModelRule> {
             field: reader.word(&table, "reasoning_field", &ReasoningField::WORDS),
             thinking: reader.switch(&table, "thinking"),
             thinking_tokens_max: reader.tokens(&table, "thinking_tokens_max"),
+            budget: reader.word(&table, "budget", &Budget::WORDS),
         };
         if !rule.name.is_empty() {
             rules.push(rule);
@@ -55,7 +46,10 @@ fn rules(reader: &mut Reader<'_>, root: &Section<'_>) -> Vec<ModelRule> {
 
 fn families(reader: &mut Reader<'_>, root: &Section<'_>) -> Vec<FamilyRow> {
     let mut families: Vec<FamilyRow> = Vec::new();
-    for table in reader.sections(root, "families") {
+    for table in reader.sections(root, FAMILIES) {
+        if !table.has("name") {
+            reader.add(table.at, format!("`{}` is missing", table.path_of("name")));
+        }
         let name = model_name(reader, &table, |name| {
             families.iter().any(|family| family.name == name)
         });
@@ -77,9 +71,6 @@ fn model_name(
     table: &Section<'_>,
     taken: impl Fn(&str) -> bool,
 ) -> Option<String> {
-    if !table.has("name") {
-        reader.add(table.at, format!("`{}` is missing", table.path_of("name")));
-    }
     let (name, span) = reader.text(table, "name")?;
     let expected = if name.is_empty() || name.len() > MODEL_NAME_BYTES_MAX {
         format!("a name of 1 to {MODEL_NAME_BYTES_MAX} bytes")
@@ -137,33 +128,6 @@ impl Reader<'_> {
         }
         number
     }
-}
-
-/// The rule as `policy diff` shows it.
-pub(super) fn rule_json(rule: &ModelRule) -> String {
-    let mut members = vec![format!("\"name\": {}", quoted(&rule.name))];
-    members.extend(
-        rule.family
-            .iter()
-            .map(|family| format!("\"family\": {}", quoted(family))),
-    );
-    members.push(format!(
-        "\"reasoning\": {}",
-        quoted(rule.reasoning.as_str())
-    ));
-    let field = quoted(rule.field.as_str());
-    members.push(format!("\"reasoning_field\": {field}"));
-    members.extend(
-        rule.thinking
-            .iter()
-            .map(|thinking| format!("\"thinking\": {thinking}")),
-    );
-    members.extend(
-        rule.thinking_tokens_max
-            .iter()
-            .map(|tokens| format!("\"thinking_tokens_max\": {tokens}")),
-    );
-    format!("{{{}}}", members.join(", "))
 }
 
 fn json_of(value: &DeValue<'_>) -> String {

@@ -69,7 +69,7 @@ const IN_FLIGHT_PER_SESSION_MAX: u32 = 10_000;
 const PROMPT_BYTES_MAX_MAX: u32 = 1 << 30;
 
 /// All sections.
-pub(super) const SECTIONS: [&Spec; 4] = [&SESSION, &PREFIX, &PLACEMENT, &LIMITS];
+pub(super) const SECTIONS: [&Spec; 5] = [&SESSION, &PREFIX, &PLACEMENT, &LIMITS, &DIFFICULTY];
 
 /// `[session]`.
 pub(super) const SESSION: Spec = Spec {
@@ -220,6 +220,21 @@ pub(super) const PLACEMENT: Spec = Spec {
             value: |policy| decimal(policy.placement.settings.stay),
         },
     ],
+};
+
+/// `[difficulty]`.
+pub(super) const DIFFICULTY: Spec = Spec {
+    name: "difficulty",
+    says: "How rules see the difficulty of a turn.",
+    keys: &[Key {
+        name: "margin",
+        says: "A session's rules go on seeing the difficulty of an earlier turn while the last one's differs by less than this, so that a session does not change lanes to and fro. 0.0 judges each turn alone.",
+        kind: Kind::Decimal {
+            least: 0,
+            most: 1_000,
+        },
+        value: |policy| format!("{:?}", policy.difficulty.margin),
+    }],
 };
 
 /// `[limits]`.

@@ -2,13 +2,16 @@
 //! is for. The reader checks by it, the JSON Schema is made of it, and two policies are compared by it.
 
 use super::spec::{list, quoted};
-use crate::lanes::{CONDITION_BYTES_MAX, Lane, Pool, Rule};
+use crate::lanes::{CONDITION_BYTES_MAX, LANE_TOKENS_MAX, Lane, Pool, Rule, Wishes};
+use crate::models::{Budget, ModelRule, Reasoning, ReasoningField, THINKING_TOKENS_MAX};
 use crate::policy::Policy;
 
 /// Most replicas of one pool.
 pub(super) const POOL_REPLICAS_MAX: usize = 1_024;
 /// Longest name of a pool, lane or rule, in characters.
 pub(super) const NAME_CHARS_MAX: usize = 64;
+/// Longest name of a model or family, in bytes.
+pub(super) const MODEL_NAME_BYTES_MAX: usize = 256;
 
 /// Tables of one name, each of which makes an `R`.
 pub(super) struct Table<R: 'static> {
@@ -43,10 +46,20 @@ pub(super) enum ColumnKind {
     Replicas,
     /// A CEL expression.
     Condition,
+    /// The name of a model, or a pattern for names.
+    Model,
+    /// A name that something else knows.
+    Text,
+    /// One of a few words.
+    Words(fn() -> Vec<&'static str>),
+    /// `true` or `false`.
+    Flag,
+    /// A whole number of tokens from `least` to `most`.
+    Tokens { least: u32, most: u32 },
 }
 
 /// The tables' names, in the order of documents.
-pub(super) const TABLES: [&str; 3] = [POOLS.name, LANES.name, RULES.name];
+pub(super) const TABLES: [&str; 4] = [POOLS.name, LANES.name, RULES.name, MODELS.name];
 
 /// `[[pools]]`.
 pub(super) const POOLS: Table<Pool> = Table {
@@ -72,7 +85,7 @@ pub(super) const POOLS: Table<Pool> = Table {
 /// `[[lanes]]`.
 pub(super) const LANES: Table<Lane> = Table {
     name: "lanes",
-    says: "Ways that requests take. The first one takes what no rule claims; a lane without a pool may go to all replicas.",
+    says: "Ways that requests take. The first one takes what no rule claims; a lane without a pool may go to all replicas. A lane may switch thinking on or off, with a budget in tokens and what becomes of clients' wishes.",
     keys: &[
         Column {
             name: "name",
@@ -85,6 +98,54 @@ pub(super) const LANES: Table<Lane> = Table {
             needed: false,
             kind: ColumnKind::Name,
             value: |lane| lane.pool.as_ref().map(|pool| quoted(pool)),
+        },
+        Column {
+            name: "thinking",
+            needed: false,
+            kind: ColumnKind::Words(|| vec!["on", "off"]),
+            value: |lane| {
+                lane.thinking
+                    .map(|on| quoted(if on { "on" } else { "off" }))
+            },
+        },
+        Column {
+            name: "budget",
+            needed: false,
+            kind: ColumnKind::Tokens {
+                least: 0,
+                most: LANE_TOKENS_MAX,
+            },
+            value: |lane| lane.budget.map(|tokens| tokens.to_string()),
+        },
+        Column {
+            name: "budget_max",
+            needed: false,
+            kind: ColumnKind::Tokens {
+                least: 0,
+                most: LANE_TOKENS_MAX,
+            },
+            value: |lane| lane.budget_max.map(|tokens| tokens.to_string()),
+        },
+        Column {
+            name: "effort",
+            needed: false,
+            kind: ColumnKind::Words(|| vec!["minimal", "low", "medium", "high", "xhigh", "max"]),
+            value: |lane| lane.effort.map(|effort| quoted(effort.as_str())),
+        },
+        Column {
+            name: "max_tokens",
+            needed: false,
+            kind: ColumnKind::Tokens {
+                least: 1,
+                most: LANE_TOKENS_MAX,
+            },
+            value: |lane| lane.max_tokens.map(|tokens| tokens.to_string()),
+        },
+        Column {
+            name: "wishes",
+            needed: false,
+            kind: ColumnKind::Words(|| vec!["honour", "cap", "refuse"]),
+            value: |lane| (lane.wishes != Wishes::default()).then(|| quoted(lane.wishes.as_str())),
         },
     ],
     rows: |policy| &policy.lanes.lanes,
@@ -117,6 +178,64 @@ pub(super) const RULES: Table<Rule> = Table {
     rows: |policy| &policy.lanes.rules,
 };
 
+/// `[[models]]`.
+pub(super) const MODELS: Table<ModelRule> = Table {
+    name: "models",
+    says: "What clients are shown of a model's reasoning, and how much it may think. The first whose name, in which * is any text, fits the model counts.",
+    keys: &[
+        Column {
+            name: "name",
+            needed: true,
+            kind: ColumnKind::Model,
+            value: |rule| Some(quoted(&rule.name)),
+        },
+        Column {
+            name: "family",
+            needed: false,
+            kind: ColumnKind::Text,
+            value: |rule| rule.family.as_ref().map(|family| quoted(family)),
+        },
+        Column {
+            name: "reasoning",
+            needed: false,
+            kind: ColumnKind::Words(|| words(&Reasoning::WORDS)),
+            value: |rule| Some(quoted(rule.reasoning.as_str())),
+        },
+        Column {
+            name: "reasoning_field",
+            needed: false,
+            kind: ColumnKind::Words(|| words(&ReasoningField::WORDS)),
+            value: |rule| Some(quoted(rule.field.as_str())),
+        },
+        Column {
+            name: "thinking",
+            needed: false,
+            kind: ColumnKind::Flag,
+            value: |rule| rule.thinking.map(|thinking| thinking.to_string()),
+        },
+        Column {
+            name: "thinking_tokens_max",
+            needed: false,
+            kind: ColumnKind::Tokens {
+                least: 0,
+                most: THINKING_TOKENS_MAX,
+            },
+            value: |rule| rule.thinking_tokens_max.map(|tokens| tokens.to_string()),
+        },
+        Column {
+            name: "budget",
+            needed: false,
+            kind: ColumnKind::Words(|| words(&Budget::WORDS)),
+            value: |rule| Some(quoted(rule.budget.as_str())),
+        },
+    ],
+    rows: |policy| &policy.models.rules,
+};
+
+fn words<T>(words: &[(&'static str, T)]) -> Vec<&'static str> {
+    words.iter().map(|(word, _)| *word).collect()
+}
+
 impl ColumnKind {
     /// In JSON Schema, as far as it can say it.
     pub(super) fn schema(self) -> String {
@@ -129,6 +248,18 @@ impl ColumnKind {
             ),
             Self::Condition => {
                 format!(r#"{{ "type": "string", "maxLength": {CONDITION_BYTES_MAX} }}"#)
+            }
+            Self::Model => format!(
+                r#"{{ "type": "string", "minLength": 1, "maxLength": {MODEL_NAME_BYTES_MAX} }}"#
+            ),
+            Self::Text => r#"{ "type": "string" }"#.to_owned(),
+            Self::Words(words) => {
+                let words: Vec<String> = words().into_iter().map(quoted).collect();
+                format!(r#"{{ "enum": [{}] }}"#, words.join(", "))
+            }
+            Self::Flag => r#"{ "type": "boolean" }"#.to_owned(),
+            Self::Tokens { least, most } => {
+                format!(r#"{{ "type": "integer", "minimum": {least}, "maximum": {most} }}"#)
             }
         }
     }

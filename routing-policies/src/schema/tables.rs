@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use toml::de::DeValue;
 
+use super::lane_keys;
 use super::reader::{Reader, Section};
 use super::table_spec::{LANES, NAME_CHARS_MAX, POOL_REPLICAS_MAX, POOLS, RULES, Table};
 use crate::lanes::{Condition, Lane, Lanes, Pool, Rule, TABLES_MAX};
@@ -59,9 +60,11 @@ fn lanes_of(reader: &mut Reader<'_>, root: &Section<'_>, pools: &[&str]) -> Vec<
             known(reader, &table, "pool", &pool, pools);
             pool.0
         });
+        let keys = lane_keys::read(reader, &table);
         lanes.extend(name.map(|name| Lane {
             name: name.into(),
             pool,
+            ..keys
         }));
     }
     lanes

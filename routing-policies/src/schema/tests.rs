@@ -38,7 +38,8 @@ fn the_default_file_says_what_the_default_policy_is() {
         .replace("common_share = 0.2", "common_share = 0.025")
         .replace("stay = 1.0", "stay = 1.5")
         .replace("in_flight_per_session = 0", "in_flight_per_session = 4")
-        .replace("prompt_bytes_max = 0", "prompt_bytes_max = 8000");
+        .replace("prompt_bytes_max = 0", "prompt_bytes_max = 8000")
+        .replace("margin = 0.1", "margin = 0.25");
     let policy = compile("changed.toml", &changed).unwrap();
     let default = Policy::default();
     assert!(!policy.session.agents && !policy.session.infer);
@@ -69,6 +70,7 @@ fn the_default_file_says_what_the_default_policy_is() {
         prompt_bytes_max: 8_000,
     };
     assert_eq!(policy.limits, limits);
+    assert_eq!(policy.difficulty, DifficultyPolicy { margin: 0.25 });
 }
 
 #[test]
@@ -213,7 +215,7 @@ cache_tokens = 1e6
             acme.toml:15:1: unknown key `placement.in_flight`; expected one of `crowding`, `in_flight_weight`, `common_share`, `stay`
             acme.toml:18:15: `prefix.block_bytes` is `100`, expected a whole number of bytes from 256 to 4096
             acme.toml:19:16: `prefix.cache_tokens` is `1e6`, expected a whole number of tokens from 1024 to 1000000000
-            acme.toml:21:2: unknown key `zebra`; expected one of `version`, `session`, `prefix`, `placement`, `limits`, `pools`, `lanes`, `rules`, `models`, `families`
+            acme.toml:21:2: unknown key `zebra`; expected one of `version`, `session`, `prefix`, `placement`, `limits`, `difficulty`, `pools`, `lanes`, `rules`, `models`, `families`
             20 problems in 1 file; the gateway would keep its running policy
         "#]],
     );

@@ -50,6 +50,7 @@ fn run(opened: bool, stops: &[&str], tokens: &[u32], vocabulary: &Bytes) -> (Str
     let thinking = Thinking {
         tokens: MARKS,
         opened,
+        prompt_tokens: 0,
     };
     let stops = stops.iter().map(ToString::to_string).collect();
     let mut text = AnswerText::new(Some(thinking), stops);
@@ -100,6 +101,28 @@ fn only_the_newlines_of_the_format_are_dropped() {
     check(false, &[], "\n\nyes\n", ("", "\n\nyes\n", 0));
 }
 
+// RC-130: a block that opens again before anything was said is more of the reasoning.
+#[test]
+fn rc_130_blocks_with_nothing_between_them_are_one_reasoning() {
+    check(false, &[], "‹a›‹b›Ok.", ("a\nb", "Ok.", 2));
+    check(false, &[], "‹\na\n›\n\n‹\nb\n›\n\nOk.", ("a\nb", "Ok.", 6));
+    check(true, &[], "›‹b›Ok.", ("b", "Ok.", 1));
+}
+
+#[test]
+fn what_the_replica_writes_to_end_the_reasoning_is_its_text_and_no_token_of_it() {
+    let vocabulary = Bytes::new(&[]);
+    let thinking = MARKS.after(&[OPEN], &vocabulary);
+    let mut text = AnswerText::new(Some(thinking), vec![]);
+    let mut told = text.push(u32::from(b'a'), &vocabulary).text;
+    for token in tokens("\nTime.\n›\n\n") {
+        told += &text.push_closing(token, &vocabulary).text;
+    }
+    assert_eq!(told, "a\nTime.");
+    assert_eq!(text.reasoning_tokens(), 1);
+    assert_eq!(text.push(u32::from(b'b'), &vocabulary).text, "b");
+}
+
 #[test]
 fn an_answer_cut_inside_its_reasoning_has_no_content() {
     check(false, &[], "‹\nso\n\n", ("so\n\n", "", 5));
@@ -148,6 +171,8 @@ fn the_prompts_own_tail_says_whether_the_block_is_open() {
     fn opened(prompt: &str, expect: bool) {
         let thinking = MARKS.after(&tokens(prompt), &Bytes::new(&[]));
         assert_eq!(thinking.opened, expect, "{prompt}");
+        // All of these that end in an open block have one newline in it.
+        assert_eq!(thinking.prompt_tokens, u32::from(expect), "{prompt}");
     }
     opened("|user\nhi|\n|assistant\n", false);
     opened("|user\nhi|\n|assistant\n‹\n", true);

@@ -2,11 +2,11 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Takes `n` blocks, caching those whose place is in `cached`.
+/// Takes `n` blocks, caching those whose place is in `cached`, which starts at 0 without gaps.
 fn lease(pool: &mut BlockPool, n: usize, cached: &[usize]) -> Vec<BlockId> {
     let table: Vec<_> = (0..n).map(|_| pool.take().unwrap().block).collect();
     for &i in cached {
-        pool.mark_cached(table[i]);
+        pool.mark_cached(table[i], i.checked_sub(1).map(|before| table[before]));
     }
     table
 }

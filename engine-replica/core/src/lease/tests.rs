@@ -6,6 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::*;
 use crate::block_key::BlockKey;
+use crate::eviction::NOBODY;
 
 /// A digest of two bits, under which most blocks collide.
 fn two_bits(bytes: &[u8]) -> BlockKey {
@@ -50,7 +51,9 @@ impl Model {
         }
         let reused = hit.len() * BLOCK_TOKENS;
         assert!(reused < tokens.len(), "the last token must be computed");
-        let lease = self.cache.admit(&hit, blocks_for(tokens.len()))?;
+        let lease = self
+            .cache
+            .admit(&hit, blocks_for(tokens.len()), 0, NOBODY)?;
         let mut run = Computed {
             lease,
             chain,
@@ -149,8 +152,8 @@ fn two_sequences_that_computed_the_same_keep_one_copy() {
     let mut chains = [KeyChain::new(None), KeyChain::new(None)];
     let text = tokens(33);
     let mut leases = [
-        model.cache.admit(&[], 3).unwrap(),
-        model.cache.admit(&[], 3).unwrap(),
+        model.cache.admit(&[], 3, 0, NOBODY).unwrap(),
+        model.cache.admit(&[], 3, 0, NOBODY).unwrap(),
     ];
     assert_eq!(model.cache.pool().leased(), 6);
     for (lease, chain) in leases.iter_mut().zip(&mut chains) {

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::BLOCK_TOKENS;
 use crate::block_key::KeyMaker;
+use crate::fairness::Priority;
 use crate::lease::blocks_for;
 
 fn scheduler(running_max: usize, step_tokens: usize, blocks: usize) -> Scheduler {
@@ -13,6 +14,7 @@ fn scheduler(running_max: usize, step_tokens: usize, blocks: usize) -> Scheduler
         PlanLimits {
             running_max,
             step_tokens,
+            output_room: 0,
         },
         kv,
     )
@@ -49,9 +51,9 @@ fn prompt(id: u32, len: usize) -> Vec<u32> {
 #[test]
 fn decodes_go_first_and_prompts_share_what_is_left() {
     let mut s = scheduler(4, 10, 64);
-    s.submit(0, prompt(0, 4), None);
-    s.submit(1, prompt(1, 13), None);
-    s.submit(2, prompt(2, 3), None);
+    s.submit(0, prompt(0, 4), Terms::default());
+    s.submit(1, prompt(1, 13), Terms::default());
+    s.submit(2, prompt(2, 3), Terms::default());
     assert_eq!(step(&mut s), [(0, 0, 4), (1, 0, 6)]);
     assert_eq!(step(&mut s), [(0, 4, 1), (1, 6, 7), (2, 0, 2)]);
     assert_eq!(step(&mut s), [(0, 5, 1), (1, 13, 1), (2, 2, 1)]);
@@ -60,7 +62,7 @@ fn decodes_go_first_and_prompts_share_what_is_left() {
 #[test]
 fn no_more_than_running_max_hold_blocks() {
     let mut s = scheduler(2, 100, 64);
-    (0..3).for_each(|id| s.submit(id, prompt(id as u32, 4), None));
+    (0..3).for_each(|id| s.submit(id, prompt(id as u32, 4), Terms::default()));
     assert_eq!(step(&mut s), [(0, 0, 4), (1, 0, 4)]);
     s.remove(0);
     assert_eq!(step(&mut s), [(1, 4, 1), (2, 0, 4)]);
@@ -69,9 +71,9 @@ fn no_more_than_running_max_hold_blocks() {
 #[test]
 fn a_prompt_without_room_waits_and_is_not_overtaken() {
     let mut s = scheduler(4, 200, 4);
-    s.submit(0, prompt(0, 30), None);
-    s.submit(1, prompt(1, 40), None);
-    s.submit(2, prompt(2, 4), None);
+    s.submit(0, prompt(0, 30), Terms::default());
+    s.submit(1, prompt(1, 40), Terms::default());
+    s.submit(2, prompt(2, 4), Terms::default());
     assert_eq!(step(&mut s), [(0, 0, 30)]);
     assert_eq!(step(&mut s), [(0, 30, 1)]);
     s.remove(0);
@@ -81,8 +83,8 @@ fn a_prompt_without_room_waits_and_is_not_overtaken() {
 #[test]
 fn out_of_blocks_the_youngest_is_preempted_and_resumes_from_the_cache() {
     let mut s = scheduler(4, 200, 4);
-    s.submit(0, prompt(0, 32), None);
-    s.submit(1, prompt(1, 31), None);
+    s.submit(0, prompt(0, 32), Terms::default());
+    s.submit(1, prompt(1, 31), Terms::default());
     assert_eq!(step(&mut s), [(0, 0, 32), (1, 0, 31)]);
     // The first needs a third block: the second gives both of its blocks back.
     assert_eq!(step(&mut s), [(0, 32, 1)]);
@@ -109,16 +111,16 @@ fn a_hit_is_counted_once_at_the_first_admission() {
         prompt_tokens: 40,
         cached_tokens,
     };
-    s.submit(0, prompt(0, 40), None);
+    s.submit(0, prompt(0, 40), Terms::default());
     assert_eq!(s.plan(|_| true).admitted, [admission(0, 0)]);
     s.remove(0);
     // That step was never completed, so nothing of it may be reused.
-    s.submit(1, prompt(0, 40), None);
+    s.submit(1, prompt(0, 40), Terms::default());
     let plan = s.plan(|_| true);
     assert_eq!(plan.admitted, [admission(1, 0)]);
     s.complete(&plan);
     // The place is taken: looking again and again counts nothing.
-    s.submit(2, prompt(0, 40), None);
+    s.submit(2, prompt(0, 40), Terms::default());
     assert_eq!(s.plan(|_| true).admitted, []);
     assert_eq!(s.plan(|_| true).admitted, []);
     s.remove(1);
@@ -128,49 +130,49 @@ fn a_hit_is_counted_once_at_the_first_admission() {
 #[test]
 fn after_a_reset_a_running_sequence_publishes_nothing_of_what_it_has() {
     let mut s = scheduler(2, 20, 8);
-    s.submit(0, prompt(0, 40), None);
+    s.submit(0, prompt(0, 40), Terms::default());
     assert_eq!(step(&mut s), [(0, 0, 20)]);
     s.reset_prefix_cache();
     s.check_invariants();
     step(&mut s);
-    s.submit(1, prompt(0, 40), None);
+    s.submit(1, prompt(0, 40), Terms::default());
     assert_eq!(s.plan(|_| true).admitted[0].cached_tokens, 0);
     // The same with a first block that was only begun.
     let mut s = scheduler(2, 10, 8);
-    s.submit(0, prompt(0, 40), None);
+    s.submit(0, prompt(0, 40), Terms::default());
     step(&mut s);
     s.reset_prefix_cache();
     (0..4).for_each(|_| drop(step(&mut s)));
-    s.submit(1, prompt(0, 40), None);
+    s.submit(1, prompt(0, 40), Terms::default());
     assert_eq!(s.plan(|_| true).admitted[0].cached_tokens, 0);
 }
 
 #[test]
 fn generated_tokens_are_reused_by_the_next_turn() {
     let mut s = scheduler(1, 200, 8);
-    s.submit(0, prompt(0, 10), None);
+    s.submit(0, prompt(0, 10), Terms::default());
     (0..8).for_each(|_| drop(step(&mut s)));
     let mut next_turn = s.sequence(0).unwrap().tokens().to_vec();
     assert_eq!(next_turn.len(), 18);
     next_turn.extend(prompt(5, 10));
     s.remove(0);
-    s.submit(1, next_turn, None);
+    s.submit(1, next_turn, Terms::default());
     assert_eq!(s.plan(|_| true).admitted[0].cached_tokens, 16);
 }
 
 #[test]
 fn a_paused_sequence_keeps_its_place_only_while_nobody_wants_it() {
     let mut s = scheduler(2, 100, 64);
-    s.submit(0, prompt(0, 20), None);
-    s.submit(1, prompt(1, 4), None);
+    s.submit(0, prompt(0, 20), Terms::default());
+    s.submit(1, prompt(1, 4), Terms::default());
     step(&mut s);
     assert_eq!(step_with(&mut s, |id| id != 0), [(1, 4, 1)]);
     assert_eq!(s.running(), 2);
-    s.submit(2, prompt(2, 4), None);
+    s.submit(2, prompt(2, 4), Terms::default());
     assert_eq!(step_with(&mut s, |id| id != 0), [(1, 5, 1), (2, 0, 4)]);
     assert_eq!((s.running(), s.preemptions()), (2, 1));
     // Ready again, it is the first of the waiting, ahead of later arrivals.
-    s.submit(3, prompt(3, 4), None);
+    s.submit(3, prompt(3, 4), Terms::default());
     s.remove(1);
     assert_eq!(step(&mut s), [(2, 4, 1), (0, 16, 5)]);
 }
@@ -178,8 +180,8 @@ fn a_paused_sequence_keeps_its_place_only_while_nobody_wants_it() {
 #[test]
 fn a_paused_sequence_gives_its_blocks_to_a_decode_out_of_room() {
     let mut s = scheduler(2, 100, 3);
-    s.submit(0, prompt(0, 17), None);
-    s.submit(1, prompt(1, 16), None);
+    s.submit(0, prompt(0, 17), Terms::default());
+    s.submit(1, prompt(1, 16), Terms::default());
     step(&mut s);
     assert_eq!(step_with(&mut s, |id| id == 1), [(1, 16, 1)]);
     assert_eq!((s.running(), s.preemptions()), (1, 1));
@@ -191,6 +193,19 @@ struct Request {
     prompt: Vec<u32>,
     generates: usize,
     paused: u32,
+    flow: (bool, usize),
+}
+
+impl Request {
+    fn terms(&self) -> Terms {
+        let tenant = if self.flow.0 { "a" } else { "b" };
+        Terms {
+            output_max: self.generates,
+            session: self.flow.0.then(|| "s".into()),
+            keep_ms: Some(5),
+            ..terms(tenant, Priority::ALL[self.flow.1])
+        }
+    }
 }
 
 fn requests() -> impl Strategy<Value = Vec<Request>> {
@@ -199,14 +214,20 @@ fn requests() -> impl Strategy<Value = Vec<Request>> {
         prompt.extend(std::iter::repeat_n(2, tail));
         prompt
     });
-    let request = (0..40usize, prompt, 1..40usize, any::<u32>()).prop_map(
-        |(arrives, prompt, generates, paused)| Request {
+    let request = (
+        0..40usize,
+        prompt,
+        1..40usize,
+        any::<u32>(),
+        (any::<bool>(), 0..3usize),
+    )
+        .prop_map(|(arrives, prompt, generates, paused, flow)| Request {
             arrives,
             prompt,
             generates,
             paused,
-        },
-    );
+            flow,
+        });
     prop::collection::vec(request, 1..10)
 }
 
@@ -228,10 +249,11 @@ fn run(mut requests: Vec<Request>, running_max: usize, step_tokens: usize, spare
             .enumerate()
             .filter(|(_, r)| r.arrives == now)
         {
-            s.submit(id as u64, request.prompt.clone(), None);
+            s.submit(id as u64, request.prompt.clone(), request.terms());
             live.insert(id as u64);
         }
         let ready = |id: u64| now >= 32 || requests[id as usize].paused >> now & 1 == 0;
+        s.advance(now as u64);
         let plan = s.plan(ready);
         s.check_invariants();
         assert!(plan.tokens() <= step_tokens);
@@ -284,4 +306,105 @@ proptest! {
     ) {
         run(requests, running_max, step_tokens, spare);
     }
+}
+
+fn terms(tenant: &str, priority: Priority) -> Terms {
+    Terms {
+        tenant: Some(tenant.into()),
+        priority,
+        ..Terms::default()
+    }
+}
+
+#[test]
+fn a_tenant_with_a_backlog_delays_another_by_one_request() {
+    let mut s = scheduler(1, 100, 64);
+    for id in 0..6 {
+        s.submit(id, prompt(id as u32, 20), terms("many", Priority::Default));
+    }
+    step(&mut s);
+    s.submit(6, prompt(6, 20), terms("few", Priority::Default));
+    s.submit(7, prompt(7, 20), terms("few", Priority::Default));
+    let mut order = Vec::new();
+    for _ in 0..8 {
+        let id = *s.running.keys().next().unwrap();
+        s.remove(id);
+        order.push(id);
+        step(&mut s);
+    }
+    assert_eq!(order, [0, 6, 1, 7, 2, 3, 4, 5]);
+}
+
+#[test]
+fn an_urgent_request_goes_ahead_of_any_backlog_and_bulk_is_served_too() {
+    let mut s = scheduler(1, 100, 64);
+    for id in 0..3 {
+        s.submit(id, prompt(id as u32, 20), terms("a", Priority::Bulk));
+    }
+    step(&mut s);
+    for id in 3..40 {
+        s.submit(id, prompt(id as u32, 20), terms("a", Priority::Interactive));
+    }
+    let mut order = Vec::new();
+    for _ in 0..40 {
+        let id = *s.running.keys().next().unwrap();
+        s.remove(id);
+        order.push(id);
+        step(&mut s);
+    }
+    assert_eq!(order[..3], [0, 3, 4]);
+    let bulk = order.iter().position(|&id| id == 1).unwrap();
+    assert!((10..20).contains(&bulk), "{order:?}");
+}
+
+#[test]
+fn out_of_blocks_bulk_is_preempted_before_a_younger_urgent_one() {
+    let mut s = scheduler(4, 200, 4);
+    s.submit(0, prompt(0, 32), terms("a", Priority::Bulk));
+    s.submit(1, prompt(1, 32), terms("a", Priority::Interactive));
+    step(&mut s);
+    assert_eq!(step(&mut s), [(1, 32, 1)]);
+    assert_eq!((s.running(), s.preemptions()), (1, 1));
+}
+
+#[test]
+fn room_for_output_is_kept_for_those_that_run() {
+    let kv = KvCache::new(8, KeyMaker::new("m"), true);
+    let limits = PlanLimits {
+        running_max: 4,
+        step_tokens: 200,
+        output_room: 48,
+    };
+    let mut s = Scheduler::new(limits, kv);
+    let generating = |output_max| Terms {
+        output_max,
+        ..Terms::default()
+    };
+    // Two blocks now and three to come; then two more would leave one for the first and none for itself.
+    s.submit(0, prompt(0, 32), generating(1000));
+    s.submit(1, prompt(1, 32), generating(1));
+    s.submit(2, prompt(2, 32), generating(1));
+    assert_eq!(step(&mut s), [(0, 0, 32), (1, 0, 32)]);
+    assert_eq!((s.running(), s.waiting()), (2, 1));
+}
+
+#[test]
+fn a_session_is_kept_from_the_end_of_its_turn_on() {
+    let mut s = scheduler(2, 200, 6);
+    let session = |name: &str, keep_ms| Terms {
+        session: Some(name.into()),
+        keep_ms,
+        ..Terms::default()
+    };
+    s.submit(0, prompt(0, 32), session("a", Some(50)));
+    s.advance(1000);
+    step(&mut s);
+    s.remove(0);
+    s.kv().check_invariants();
+    assert_eq!((s.kv().pool().cached(), s.kv().pool().kept()), (2, 2));
+    s.advance(1049);
+    assert_eq!(s.kv().pool().kept(), 2);
+    s.advance(1050);
+    assert_eq!(s.kv().pool().kept(), 0);
+    assert!(s.keep("a", 10) && s.release("a") && !s.release("b"));
 }

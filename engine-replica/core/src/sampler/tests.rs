@@ -23,6 +23,7 @@ fn nothing() -> History<'static> {
         prompt: &[],
         output: &[],
         banned: &[],
+        forced: None,
         logprobs: None,
     }
 }
@@ -67,6 +68,32 @@ fn numbers_that_are_none_are_never_chosen() {
     check_greedy(&[f32::MIN, f32::MIN], Some(0));
     check_greedy(&[NAN, -INF], None);
     check_greedy(&[], None);
+}
+
+#[test]
+fn a_forced_token_is_chosen_whatever_speaks_against_it() {
+    let forced = |id| History {
+        forced: Some(id),
+        banned: &[1],
+        logprobs: Some(1),
+        ..nothing()
+    };
+    for params in [
+        greedy(),
+        SamplingParams {
+            temperature: 1.0,
+            ..greedy()
+        },
+    ] {
+        let choice = Sampler::default()
+            .choose(&[3.0, 1.0, 2.0], &params, forced(1))
+            .unwrap();
+        // Its probability is the one that the model gave it.
+        assert_eq!(choice.token, 1);
+        assert!((choice.logprob.unwrap() + 2.407_606).abs() < 1e-5);
+        assert_eq!(choice.top[0].0, 0);
+    }
+    assert_eq!(choose(&[3.0, 2.0], &greedy(), forced(7)), Some(0));
 }
 
 #[test]

@@ -2,13 +2,13 @@
 
 /// Holds the beginning of a character, 3 bytes at most.
 #[derive(Debug, Default)]
-pub(super) struct Utf8Join {
+pub(crate) struct Utf8Join {
     held: Vec<u8>,
 }
 
 impl Utf8Join {
     /// The characters that are complete now; U+FFFD for bytes that belong to none.
-    pub(super) fn push(&mut self, bytes: &[u8]) -> String {
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> String {
         self.held.extend_from_slice(bytes);
         let mut text = String::new();
         let mut rest = self.held.as_slice();
@@ -32,6 +32,11 @@ impl Utf8Join {
             self.held = rest.to_vec();
             return text;
         }
+    }
+
+    /// Whether nothing of an unfinished character is held.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.held.is_empty()
     }
 
     /// What an unfinished character is worth at the end.

@@ -29,6 +29,8 @@ const READ: &[&str] = &[
     "min_tokens",
     "max_tokens",
     "max_completion_tokens",
+    "thinking_token_budget",
+    "min_thinking_tokens",
     "logprobs",
     "top_logprobs",
     "cache_salt",
@@ -71,8 +73,9 @@ const fn refused(
 const NOT_YET: &str = "not there yet; leave it out";
 const TOOLS: &str = "tools are not there yet; leave the field out";
 const STRUCTURED: &str = "structured output is not there yet; leave the field out";
-const REASONING: &str = "control of reasoning is not there yet; leave the field out, or set the template's own \
-                         switch in `chat_template_kwargs`";
+const REASONING: &str = "reasoning is controlled by the template's own switch in `chat_template_kwargs` and by \
+                         `thinking_token_budget`; send those instead";
+const BUDGET: &str = "this is `thinking_token_budget` here; send that instead";
 const TEXT_ONLY: &str = "this model reads and writes text only";
 
 const REFUSED: &[Refused] = &[
@@ -107,11 +110,9 @@ const REFUSED: &[Refused] = &[
     refused("include_reasoning", &["true"], REASONING),
     refused("separate_reasoning", &["true"], REASONING),
     refused("thinking", &["{}"], REASONING),
-    refused("thinking_token_budget", &["-1"], REASONING),
-    refused("thinking_budget_tokens", &["-1"], REASONING),
-    refused("reasoning_budget_tokens", &["-1"], REASONING),
-    refused("max_thinking_tokens", &[], REASONING),
-    refused("min_thinking_tokens", &["0"], REASONING),
+    refused("thinking_budget_tokens", &["-1"], BUDGET),
+    refused("reasoning_budget_tokens", &["-1"], BUDGET),
+    refused("max_thinking_tokens", &[], BUDGET),
     refused("enable_thinking", &[], REASONING),
     refused("modalities", &["[\"text\"]"], TEXT_ONLY),
     refused("audio", &[], TEXT_ONLY),

@@ -48,6 +48,8 @@ pub struct ChatRequest {
     pub min_tokens: u32,
     /// Most tokens to generate; absent means the rest of the context.
     pub max_tokens: Option<u32>,
+    /// How long the model may and must think, as far as the request says.
+    pub thinking: ThinkingWish,
     /// Log probabilities a token: `None` for none, `Some(n)` for the chosen one and the `n` likeliest.
     pub logprobs: Option<u8>,
     /// Keeps this request's cached blocks apart from those of other salts.
@@ -73,6 +75,15 @@ pub struct SamplingWish {
     pub repetition_penalty: Option<f32>,
     /// Any 64 bits.
     pub seed: Option<u64>,
+}
+
+/// Bounds of the tokens between the marks of reasoning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThinkingWish {
+    /// Most; `None` for no bound.
+    pub most: Option<u32>,
+    /// Least, `most` at most; 0 changes nothing.
+    pub least: u32,
 }
 
 /// Reads a body. Every problem that can be told from the body alone is told at once.
@@ -120,6 +131,7 @@ fn read(object: &Map<String, Value>, problems: &mut Problems) -> ChatRequest {
         ignore_eos: reader.boolean("ignore_eos").unwrap_or(false),
         min_tokens: read_min_tokens(reader, max_tokens),
         max_tokens,
+        thinking: read_thinking(reader),
         logprobs: sampling::read_logprobs(reader),
         cache_salt: read_salt(reader),
     }
@@ -145,6 +157,22 @@ fn read_min_tokens(reader: &mut Reader<'_>, max_tokens: Option<u32>) -> u32 {
         .integer("min_tokens", 0, max)
         .and_then(|n| u32::try_from(n).ok())
         .unwrap_or(0)
+}
+
+/// −1 is no budget, as vLLM has it.
+fn read_thinking(reader: &mut Reader<'_>) -> ThinkingWish {
+    let most = reader.integer("thinking_token_budget", -1, TOKENS_MAX);
+    let least = reader.integer("min_thinking_tokens", 0, TOKENS_MAX);
+    let most = most.and_then(|most| u32::try_from(most).ok());
+    let least = least.and_then(|least| u32::try_from(least).ok());
+    let least = least.unwrap_or(0);
+    if let Some(most) = most
+        && least > most
+    {
+        let expected = format!("at most `thinking_token_budget`, which is `{most}`");
+        reader.invalid("min_thinking_tokens", &expected);
+    }
+    ThinkingWish { most, least }
 }
 
 fn read_include_usage(reader: &mut Reader<'_>, stream: bool) -> bool {

@@ -139,8 +139,8 @@ fn rc_131_budget_values_are_none_or_refused() {
     for (value, refused) in [
         ("-1", false),
         ("null", false),
-        ("0", true),
-        ("1", true),
+        ("0", false),
+        ("1", false),
         ("-5", true),
         ("true", true),
         ("3.5", true),

@@ -1,6 +1,9 @@
 //! How an answer ends, and how the engine does.
 
+use std::sync::Arc;
+
 use replica_core::answer_text::{ThinkTokens, Thinking};
+use replica_core::budget::{ThinkBudget, ThinkWords};
 
 use super::scripted::{Script, Step, ask, config, job, read, start, start_gated};
 use crate::engine::config::EngineConfig;
@@ -68,6 +71,7 @@ fn reasoning_is_told_apart_and_stop_strings_are_of_the_content() {
         job.thinking = Some(Thinking {
             tokens: ThinkTokens { open: 1, close: 4 },
             opened: false,
+            prompt_tokens: 0,
         });
         change(&mut job);
         let told = ask(&engine, job);
@@ -96,6 +100,44 @@ fn reasoning_is_told_apart_and_stop_strings_are_of_the_content() {
         ("cd", "fg", 2),
         Stop,
     );
+}
+
+#[test]
+fn thinking_is_bounded_above_and_below() {
+    #[track_caller]
+    fn thinks(most: Option<u32>, least: u32, expect: (&str, &str, u32), counts: [u64; 3]) {
+        let engine = start(Script::Alphabet, 64, config());
+        let mut job = job("a", 12);
+        // `b` opens and `f` closes.
+        job.thinking = Some(Thinking {
+            tokens: ThinkTokens { open: 1, close: 5 },
+            opened: false,
+            prompt_tokens: 0,
+        });
+        let words = ThinkWords {
+            closing: vec![25, 5, 6],
+            prolong: vec![22, 3],
+            tool: None,
+        };
+        job.budget = Some(ThinkBudget {
+            words: Arc::new(words),
+            most,
+            least,
+        });
+        let told = ask(&engine, job);
+        let parts = (&*told.reasoning, &*told.text, told.reasoning_tokens);
+        assert_eq!(parts, expect);
+        let got = engine.stats().budgets;
+        assert_eq!([got.reached, got.closed, got.prolonged], counts);
+    }
+    thinks(None, 0, ("cde", "ghijklm", 3), [0, 0, 0]);
+    // `z` and `g` are written, and the alphabet goes on from there.
+    thinks(Some(2), 0, ("cdz", "ghijklm", 2), [1, 1, 0]);
+    thinks(Some(0), 0, ("z", "ghijklmno", 0), [1, 1, 0]);
+    // The first `f` gives way to `wd`, after which the alphabet comes to `f` again.
+    thinks(None, 5, ("cdewde", "ghij", 6), [0, 0, 1]);
+    thinks(None, 99, ("cdewdewde", "g", 9), [0, 0, 2]);
+    thinks(Some(4), 99, ("cdewz", "ghijk", 4), [1, 1, 1]);
 }
 
 #[test]

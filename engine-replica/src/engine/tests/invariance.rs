@@ -1,9 +1,12 @@
 //! A15: cache on or off, any batch, any chunks, any room: the same tokens, and the same of them are reasoning. Engines have failed here: greedy output that
 //! differs between hit and miss (vLLM #5543), answers that mix with earlier prompts (mistral.rs #1026).
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use replica_core::BLOCK_TOKENS;
 use replica_core::answer_text::{ThinkTokens, Thinking};
+use replica_core::budget::{ThinkBudget, ThinkWords};
 use replica_core::sampler::SamplingParams;
 
 use super::scripted::{Script, config, expected_parts, expected_tokens, greedy, job, read, start};
@@ -44,7 +47,26 @@ fn sampling() -> impl Strategy<Value = SamplingParams> {
 /// `a` and `b` mark reasoning.
 fn thinking() -> impl Strategy<Value = Option<Thinking>> {
     let tokens = ThinkTokens { open: 0, close: 1 };
-    let some = any::<bool>().prop_map(move |opened| Thinking { tokens, opened });
+    let some = any::<bool>().prop_map(move |opened| Thinking {
+        tokens,
+        opened,
+        prompt_tokens: 0,
+    });
+    prop::option::of(some)
+}
+
+/// `x`, the mark and `y` close; `c` calls a tool.
+fn budgets() -> impl Strategy<Value = Option<ThinkBudget>> {
+    let words = Arc::new(ThinkWords {
+        closing: vec![23, 1, 24],
+        prolong: vec![22],
+        tool: Some(2),
+    });
+    let some = (0..9u32).prop_map(move |most| ThinkBudget {
+        words: Arc::clone(&words),
+        most: Some(most),
+        least: 0,
+    });
     prop::option::of(some)
 }
 
@@ -54,11 +76,12 @@ fn jobs() -> impl Strategy<Value = Vec<Job>> {
         1..40u32,
         sampling(),
         prop::option::of(Just("tenant".to_owned())),
-        thinking(),
+        (thinking(), budgets()),
     )
         .prop_map(|(prompt, max_tokens, sampling, cache_salt, thinking)| {
             let mut job = job(&prompt, max_tokens);
-            (job.sampling, job.cache_salt, job.thinking) = (sampling, cache_salt, thinking);
+            (job.sampling, job.cache_salt) = (sampling, cache_salt);
+            (job.thinking, job.budget) = thinking;
             job
         });
     prop::collection::vec(job, 1..8)

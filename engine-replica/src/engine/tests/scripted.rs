@@ -6,12 +6,13 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use replica_core::BLOCK_TOKENS;
 use replica_core::answer_text::{AnswerPart, AnswerText};
+use replica_core::budget::ThinkGuard;
 use replica_core::sampler::{History, Sampler, SamplingParams};
 use replica_core::text_stream::TokenText;
 
 use crate::engine::config::{EngineConfig, StartError};
 use crate::engine::handle::EngineHandle;
-use crate::engine::job::{FinishReason, Job, JobEvent};
+use crate::engine::job::{FinishReason, Job, JobEvent, JobTerms};
 use crate::engine::step::{StepBatch, StepError, StepModel};
 use crate::engine::stream::JobStream;
 use crate::engine::thread::EngineThread;
@@ -122,6 +123,7 @@ pub(super) fn expected_tokens(script: Script, job: &Job) -> Vec<u32> {
             prompt: &job.prompt,
             output: &output,
             banned: &[],
+            forced: guard_after(job, &output).and_then(|guard| guard.forced()),
             logprobs: None,
         };
         let choice = sampler
@@ -137,6 +139,16 @@ pub(super) fn expected_tokens(script: Script, job: &Job) -> Vec<u32> {
     output
 }
 
+/// Where a budget with no least stands after `output`, all of which is looked at again.
+fn guard_after(job: &Job, output: &[u32]) -> Option<ThinkGuard> {
+    let thinking = job.thinking?;
+    let mut guard = ThinkGuard::new(job.budget.clone()?, thinking);
+    for &token in output {
+        guard.push(token, b"x");
+    }
+    Some(guard)
+}
+
 /// The reasoning and the content that a client must read of `tokens`, computed with no engine.
 pub(super) fn expected_parts(job: &Job, tokens: &[u32]) -> (String, String, u32) {
     let letters = Letters::new();
@@ -144,7 +156,15 @@ pub(super) fn expected_parts(job: &Job, tokens: &[u32]) -> (String, String, u32)
     let (mut reasoning, mut content) = (String::new(), String::new());
     let mut deltas: Vec<_> = tokens
         .iter()
-        .map(|&token| text.push(token, &letters))
+        .enumerate()
+        .map(|(at, &token)| {
+            let guard = guard_after(job, &tokens[..at]);
+            if guard.is_some_and(|guard| guard.is_closing()) {
+                text.push_closing(token, &letters)
+            } else {
+                text.push(token, &letters)
+            }
+        })
         .collect();
     deltas.push(text.finish());
     for delta in deltas {
@@ -237,6 +257,7 @@ pub(super) fn greedy() -> SamplingParams {
 pub(super) fn job(prompt: &str, max_tokens: u32) -> Job {
     Job {
         thinking: None,
+        budget: None,
         prompt: prompt
             .bytes()
             .map(|letter| u32::from(letter - b'a'))
@@ -248,6 +269,7 @@ pub(super) fn job(prompt: &str, max_tokens: u32) -> Job {
         min_tokens: 0,
         cache_salt: None,
         logprobs: None,
+        terms: JobTerms::default(),
     }
 }
 

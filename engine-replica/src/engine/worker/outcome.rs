@@ -56,9 +56,14 @@ impl Worker {
     fn next_token(&mut self, id: SequenceId, logits: &[f32]) -> Option<Outcome> {
         let answer = self.answers.get_mut(&id)?;
         let sequence = self.scheduler.sequence(id)?;
-        let choice = self
+        let mut choice = self
             .sampler
             .choose(logits, &answer.sampling, answer.history(sequence));
+        if choice.as_ref().is_ok_and(|choice| answer.prolongs(choice)) {
+            choice = self
+                .sampler
+                .choose(logits, &answer.sampling, answer.history(sequence));
+        }
         let Ok(choice) = choice else {
             self.counters.failed += 1;
             let message = "the model found no next token: all its probabilities are zero, not numbers, or \
@@ -68,6 +73,7 @@ impl Worker {
         self.counters.generated_tokens += 1;
         self.scheduler.push_token(id, choice.token);
         let (delta, finish) = answer.take(choice, self.vocabulary.as_ref());
+        self.counters.budgets += answer.take_budget_counts();
         let Some(reason) = finish else {
             return Some(Outcome::Delta(delta));
         };

@@ -5,6 +5,8 @@ use std::ops::Range;
 /// The places of one scan. A reader of many chunks keeps one and has it filled anew: that costs no memory of its own.
 #[derive(Debug, Default)]
 pub struct Places {
+    /// The value of `id` where it is a string.
+    pub(crate) id: Option<Range<usize>>,
     /// The value of `choices`, brackets included, where it is an array.
     pub(crate) choices: Option<Range<usize>>,
     /// Its elements, in their order.
@@ -53,7 +55,9 @@ pub(crate) struct ChoicePlaces {
     pub(crate) traces: Vec<Range<usize>>,
     /// The value of `tool_calls` where it holds something.
     pub(crate) tool_calls: Option<Range<usize>>,
-    /// Something else in the message that is not null, such as its role.
+    /// The value of `role` where it is a string.
+    pub(crate) role: Option<Range<usize>>,
+    /// Something else in the message that is not null.
     pub(crate) rest: bool,
     /// The value of `finish_reason` where it is a string.
     pub(crate) finish_reason: Option<Range<usize>>,

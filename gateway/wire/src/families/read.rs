@@ -1,13 +1,13 @@
 //! The rows of a families file, checked.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
 use serde::Deserialize;
 
 use super::plain;
-use crate::scan::ThinkingScan;
+use crate::scan::{Says, ThinkingScan};
 
 /// The longest marker, in bytes: a splitter holds back at most this much text.
 pub const MARKER_BYTES_MAX: usize = 64;
@@ -45,6 +45,8 @@ pub struct Family {
     pub history: History,
     /// Whether its template writes the reasoning effort at the head of the prompt: another effort is another prompt from there on.
     pub effort_in_head: bool,
+    /// Efforts that its template does not know, with the nearest that it does.
+    pub(super) efforts: BTreeMap<String, String>,
     pub(super) template: Vec<String>,
 }
 
@@ -92,16 +94,38 @@ impl Switch {
     #[must_use]
     pub fn member(&self, thinking: bool) -> Option<String> {
         let name = self.names.first()?;
+        Some(format!("\"{name}\":{}", self.value(thinking)?))
+    }
+
+    /// What that member says, as JSON.
+    pub(crate) fn value(&self, thinking: bool) -> Option<String> {
+        self.says(thinking).map(|says| match says {
+            Says::Word(word) => format!("\"{word}\""),
+            Says::Flag(flag) => flag.to_string(),
+        })
+    }
+
+    /// What that member says; `None` where there is no switch.
+    pub(crate) fn says(&self, thinking: bool) -> Option<Says> {
+        self.names.first()?;
         let word = if thinking { &self.on } else { &self.off };
-        let value = match word {
-            Some(word) => format!("\"{word}\""),
-            None => thinking.to_string(),
-        };
-        Some(format!("\"{name}\":{value}"))
+        Some(word.clone().map_or(Says::Flag(thinking), Says::Word))
     }
 }
 
 impl Family {
+    /// Whether its template reads an effort.
+    #[must_use]
+    pub fn reads_effort(&self) -> bool {
+        self.effort_in_head || !self.efforts.is_empty()
+    }
+
+    /// The effort that its template knows for this one.
+    #[must_use]
+    pub fn effort<'e>(&'e self, asked: &'e str) -> &'e str {
+        self.efforts.get(asked).map_or(asked, |known| known)
+    }
+
     /// The name and the aliases.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         std::iter::once(&*self.name).chain(self.aliases.iter().map(|alias| &**alias))
@@ -184,6 +208,8 @@ struct Row {
     template: Vec<String>,
     #[serde(default)]
     effort_in_head: bool,
+    #[serde(default)]
+    efforts: BTreeMap<String, String>,
 }
 
 /// One name, or a whole switch.
@@ -250,6 +276,14 @@ fn family(row: Row, problems: &mut Vec<String>) -> Option<Family> {
         Some(SwitchRow::Switch(switch)) => switch,
     };
     check_switch(&name, &switch, problems);
+    let words = row.efforts.values();
+    for word in
+        words.filter(|word| word.is_empty() || !word.chars().all(|c| c.is_ascii_lowercase()))
+    {
+        problems.push(format!(
+            "`{name}`: `efforts`: {word:?}: expected small letters"
+        ));
+    }
     let grammar = match (row.style, row.tags) {
         (Some(Style::None), None) => Grammar::None,
         (Some(Style::Channels), None) => Grammar::Channels,
@@ -273,6 +307,7 @@ fn family(row: Row, problems: &mut Vec<String>) -> Option<Family> {
         history: row.history,
         template: row.template,
         effort_in_head: row.effort_in_head,
+        efforts: row.efforts,
     })
 }
 

@@ -1,5 +1,6 @@
 //! One choice of an answer: its splitter, and what goes out of it next.
 
+use super::watch::WATCHED_BYTES_MAX;
 use super::{Plan, Shown};
 use crate::families::Grammar;
 use crate::split::{Piece, Splitter, Start};
@@ -51,6 +52,10 @@ pub(super) struct Choice {
     pub(super) thought: usize,
     /// Something in this event was no answer text: reasoning, a marker, or text that is held back.
     pub(super) mixed: bool,
+    /// All reasoning so far as it was written, where somebody wants to have it continued.
+    pub(super) kept: Option<String>,
+    /// This goes on with an answer whose beginning came from another stream.
+    pub(super) resumed: bool,
 }
 
 impl Choice {
@@ -74,7 +79,39 @@ impl Choice {
             tools: false,
             thought: 0,
             mixed: false,
+            kept: None,
+            resumed: false,
         }
+    }
+
+    /// Goes on behind a thought that was closed from outside.
+    pub(super) fn resume(&mut self, plan: &Plan) {
+        self.resumed = true;
+        self.splitter = match &plan.grammar {
+            grammar if self.engine || plan.engine_splits => leftovers(grammar),
+            Grammar::None => None,
+            grammar => {
+                let start = Start {
+                    prompt_tail: Some(closer(grammar)),
+                    thinking: Some(false),
+                };
+                Some(Splitter::new(grammar, start))
+            }
+        };
+    }
+
+    /// Keeps reasoning as it was written.
+    pub(super) fn keep(&mut self, text: &str) {
+        if let Some(kept) = &mut self.kept
+            && kept.len() + text.len() <= WATCHED_BYTES_MAX
+        {
+            kept.push_str(text);
+        }
+    }
+
+    /// Whether any text of the answer went out.
+    pub(super) const fn answers(&self) -> bool {
+        self.content.begun
     }
 
     /// Ready for the next event.
@@ -133,6 +170,7 @@ impl Choice {
             Piece::Reasoning(_) if self.engine => {}
             Piece::Reasoning(text) => {
                 self.thought += text.len();
+                self.keep(text);
                 match plan.shown {
                     Shown::Field => self.reasoning.push(text),
                     Shown::Hidden => {}
@@ -141,6 +179,14 @@ impl Choice {
             }
             Piece::Markup(_) => {}
         }
+    }
+}
+
+/// The usual closer of a family.
+fn closer(grammar: &Grammar) -> &str {
+    match grammar {
+        Grammar::Tags(tags) => tags.close.first().map_or("", |close| close),
+        Grammar::None | Grammar::Channels => "",
     }
 }
 

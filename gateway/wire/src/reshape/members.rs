@@ -78,8 +78,14 @@ pub(super) fn patch(
             out.extend_from_slice(b"\"tool_calls\"")
         });
     }
+    if let Some(role) = place.role.as_ref().filter(|_| choice.resumed) {
+        patch.null(role.clone());
+    }
     let had = engine.is_some() || text.is_some_and(|text| !text.is_empty());
-    !had || place.rest
+    let silent = choice.resumed && !had;
+    (!had && !silent)
+        || place.rest
+        || (place.role.is_some() && !choice.resumed)
         || place.tool_calls.is_some()
         || place.finish_reason.is_some()
         || !choice.content.text.is_empty()

@@ -5,6 +5,7 @@ mod choice;
 mod members;
 mod patch;
 mod usage;
+mod watch;
 
 use bytes::{Bytes, BytesMut};
 
@@ -15,6 +16,7 @@ use crate::json::cursor::Cursor;
 use choice::Choice;
 use patch::Patch;
 use usage::Shares;
+pub use watch::Watch;
 
 /// Most choices of one answer that are told apart, as many as `n` may be.
 pub const CHOICES_MAX: usize = 128;
@@ -88,6 +90,8 @@ pub struct Reshaper {
     /// The last event with choices: what a further one looks like.
     last: Option<(Bytes, std::ops::Range<usize>)>,
     unread: bool,
+    /// Counts the thought, where somebody wants to cut it.
+    watch: Option<Watch>,
 }
 
 impl Reshaper {
@@ -101,6 +105,43 @@ impl Reshaper {
             shares: Shares::default(),
             last: None,
             unread: false,
+            watch: None,
+        }
+    }
+
+    /// From here on counts the tokens of the thought of an answer's one choice, and keeps its text.
+    #[must_use]
+    pub fn watching(mut self) -> Self {
+        self.watch = Some(Watch::default());
+        self
+    }
+
+    /// What was counted, where anything is.
+    #[must_use]
+    pub fn watch(&self) -> Option<&Watch> {
+        self.watch.as_ref()
+    }
+
+    /// The thought so far as it was written, for a replica that is to go on behind it. `None` once a part of the answer went out or
+    /// where there is no thought, or more of it than is kept.
+    #[must_use]
+    pub fn thought(&self) -> Option<&str> {
+        let [choice] = &self.choices[..] else {
+            return None;
+        };
+        let kept = choice.kept.as_deref()?;
+        let whole = kept.len() < watch::WATCHED_BYTES_MAX;
+        (whole && !kept.is_empty() && !choice.answers() && !choice.tools).then_some(kept)
+    }
+
+    /// What comes next is another stream, in which the replica goes on behind the thought so far: under the same id, with no second role,
+    /// and with usage as of one answer.
+    pub fn resume(&mut self) {
+        for choice in &mut self.choices {
+            choice.resume(&self.plan);
+        }
+        if let Some(watch) = &mut self.watch {
+            watch.resume();
         }
     }
 
@@ -198,6 +239,9 @@ impl Reshaper {
         whole: bool,
     ) -> Reshaped {
         self.patch.clear();
+        if let Some(watch) = &mut self.watch {
+            watch.begin(data, seen, places, &mut self.patch);
+        }
         let (mut content, mut left) = (false, whole || seen.usage.is_some());
         for place in &places.each {
             let index = place.index.unwrap_or(0);
@@ -215,7 +259,12 @@ impl Reshaper {
                 .is_none_or(|choice| choice.content.text.is_empty());
         }
         left |= places.each.len() != 1;
-        if let Some(usage) = &mut seen.usage {
+        let merged = self.watch.as_ref().zip(places.usage.as_ref());
+        if let Some((watch, place)) = merged.filter(|(watch, _)| watch.resumed())
+            && let Some(usage) = &mut seen.usage
+        {
+            watch.merge(usage, place, &mut self.patch);
+        } else if let Some(usage) = &mut seen.usage {
             self.shares.patch(usage, places, &mut self.patch);
         }
         let change = match self.patch.is_empty() {
@@ -234,7 +283,9 @@ impl Reshaper {
         let found = self.choices.iter().position(|choice| choice.index == index);
         found.or_else(|| {
             (self.choices.len() < CHOICES_MAX).then(|| {
-                self.choices.push(Choice::new(index, &self.plan));
+                let mut choice = Choice::new(index, &self.plan);
+                choice.kept = self.watch.as_ref().map(|_| String::new());
+                self.choices.push(choice);
                 self.choices.len() - 1
             })
         })
@@ -260,12 +311,14 @@ impl Reshaper {
             choices,
             patch,
             shares,
+            watch,
             ..
         } = self;
         let Some(choice) = choices.get_mut(at) else {
             return true;
         };
         choice.clear();
+        let kept = choice.kept.as_ref().map_or(0, String::len);
         let engine = [&place.reasoning_content, &place.reasoning];
         let engine = engine.into_iter().flatten().find(|member| member.text);
         if let Some(member) = engine {
@@ -273,6 +326,9 @@ impl Reshaper {
             choice.mixed = true;
             let raw = data.get(member.value.clone()).unwrap_or_default();
             shares.engine += raw.len().saturating_sub(2);
+            if choice.kept.is_some() {
+                choice.keep(&text_of(raw).unwrap_or_default());
+            }
             if plan.shown == Shown::Summary {
                 choice.hide(text_of(raw).map_or(0, |text| text.chars().count()));
             }
@@ -296,6 +352,12 @@ impl Reshaper {
         let ends = whole || (place.finish_reason.is_some() && place.message.is_some());
         if ends {
             choice.end(plan);
+        }
+        if let Some(watch) = watch {
+            let thought = choice.kept.as_ref().map_or(0, String::len) - kept;
+            let answers = !choice.content.text.is_empty() || choice.tools;
+            let written = engine.is_some() || text.as_deref().is_some_and(|text| !text.is_empty());
+            watch.count(thought, answers || ends, written && kept > 0);
         }
         choice.tell(ends);
         shares.own += choice.thought;

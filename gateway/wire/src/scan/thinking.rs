@@ -30,6 +30,8 @@ pub struct ThinkingScan {
     pub(crate) enabled: Option<bool>,
     /// `reasoning_effort`, else `reasoning.effort`.
     pub effort: Option<String>,
+    /// The value of `reasoning_effort`, whatever it is.
+    pub(crate) effort_at: Option<Range<usize>>,
     /// The client wants no reasoning: `include_reasoning` is false or `reasoning.exclude` true.
     pub excluded: bool,
     /// The client wants the text as the model wrote it: `separate_reasoning` is false.
@@ -52,8 +54,16 @@ pub(crate) struct Slot {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Kwargs {
     pub(crate) slot: Slot,
-    /// Names with what they say: true and false, or a word.
-    pub(crate) switches: Vec<(String, Switch)>,
+    pub(crate) switches: Vec<Said>,
+}
+
+/// A member of `chat_template_kwargs` that says true, false or a word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Said {
+    pub(crate) name: String,
+    pub(crate) says: Switch,
+    /// Its value.
+    pub(crate) span: Range<usize>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,7 +102,12 @@ impl ThinkingScan {
             "enable_thinking" => self.enabled = flag(c)?.or(self.enabled),
             "thinking" => self.thinking(c)?,
             "reasoning" => self.reasoning(c)?,
-            "reasoning_effort" => self.effort = word(c)?.or(self.effort.take()),
+            "reasoning_effort" => {
+                c.peek();
+                let start = c.at();
+                self.effort = word(c)?.or(self.effort.take());
+                self.effort_at = Some(start..c.at());
+            }
             "include_reasoning" => self.excluded |= flag(c)? == Some(false),
             "separate_reasoning" => self.inline = flag(c)? == Some(false),
             name => self.budget(c, name, Some(start))?,
@@ -149,14 +164,29 @@ impl ThinkingScan {
         Ok(())
     }
 
+    /// The effort that counts: a template's own argument more than a field.
+    #[must_use]
+    pub fn effort_word(&self) -> Option<&str> {
+        let own = self.effort_argument().and_then(|said| match &said.says {
+            Switch::Word(word) => Some(&**word),
+            Switch::Flag(_) => None,
+        });
+        own.or(self.effort.as_deref())
+    }
+
+    pub(crate) fn effort_argument(&self) -> Option<&Said> {
+        let mut said = self.kwargs.iter().flat_map(|kwargs| &kwargs.switches);
+        said.find(|said| said.name == "reasoning_effort")
+    }
+
     /// Whether the client wants thinking on or off, and whether it says so by one of these switches of the template. An explicit
     /// switch counts more than a field, and a field more than an effort.
     #[must_use]
     pub fn wish(&self, switches: &[String], on: &str, off: &str) -> Option<(bool, bool)> {
         let said = self.kwargs.iter().flat_map(|kwargs| &kwargs.switches);
         let by_switch = said
-            .filter(|(name, _)| switches.contains(name))
-            .find_map(|(_, switch)| match switch {
+            .filter(|said| switches.contains(&said.name))
+            .find_map(|said| match &said.says {
                 Switch::Flag(flag) => Some(*flag),
                 Switch::Word(word) if word == on => Some(true),
                 Switch::Word(word) if word == off => Some(false),
@@ -174,14 +204,16 @@ impl ThinkingScan {
 fn kwargs(c: &mut Cursor<'_>) -> Result<Kwargs, ScanError> {
     let mut switches = Vec::new();
     let slot = slot(c, |c, name| {
-        let switch = match c.peek() {
+        let first = c.peek();
+        let start = c.at();
+        let says = match first {
             Some(b't' | b'f') => flag(c)?.map(Switch::Flag),
             Some(b'"') => word(c)?.map(Switch::Word),
             _ => c.skip_value().map(|()| None)?,
         };
-        let name = String::from_utf8_lossy(name).into_owned();
         if switches.len() < SWITCHES_MAX {
-            switches.extend(switch.map(|switch| (name, switch)));
+            let (name, span) = (String::from_utf8_lossy(name).into_owned(), start..c.at());
+            switches.extend(says.map(|says| Said { name, says, span }));
         }
         Ok(())
     })?;

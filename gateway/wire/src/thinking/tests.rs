@@ -195,3 +195,89 @@ fn earlier_reasoning_goes_as_the_family_says() {
     });
     assert_eq!(new, r#"{"messages":[{"role":"assistant"}]}"#);
 }
+
+#[test]
+fn a_lane_writes_over_what_the_client_says() {
+    let families = Families::built_in().unwrap();
+    let check = |family: &str, body: &str, thinking, expect: &str| {
+        let switch = &families.named(family).unwrap().switch;
+        let new = edited(body, |edits, scan| {
+            force_switch(edits, scan, switch, thinking);
+        });
+        assert_eq!(new, expect);
+    };
+    let off = r#"{"chat_template_kwargs":{"enable_thinking":false}}"#;
+    check("qwen3", r#"{}"#, false, off);
+    check("qwen3", off, false, off);
+    let on = r#"{"chat_template_kwargs":{"a":1,"enable_thinking" : true}}"#;
+    check("qwen3", &on.replace("true", "false"), true, on);
+    // RC-156: the member of another template stays, and this one's own is added.
+    check(
+        "glm-4.7",
+        r#"{"chat_template_kwargs":{"thinking":false}}"#,
+        false,
+        r#"{"chat_template_kwargs":{"enable_thinking":false,"thinking":false}}"#,
+    );
+    check(
+        "minimax-m3",
+        r#"{"chat_template_kwargs":{"thinking_mode":"disabled"}}"#,
+        true,
+        r#"{"chat_template_kwargs":{"thinking_mode":"enabled"}}"#,
+    );
+    check("deepseek-r1", "{}", false, "{}");
+    // RC-158: each family's own words for an effort.
+    for (family, efforts) in [
+        (
+            "gpt-oss",
+            ["low", "low", "low", "medium", "high", "high", "high"],
+        ),
+        (
+            "deepseek-v4",
+            ["none", "low", "low", "high", "high", "high", "max"],
+        ),
+    ] {
+        let family = families.named(family).unwrap();
+        let asked = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+        assert_eq!(asked.map(|effort| family.effort(effort)), efforts);
+    }
+    let effort = |body: &str, expect: &str| {
+        let new = edited(body, |edits, scan| {
+            edit_effort(edits, scan, "low");
+        });
+        assert_eq!(new, expect);
+    };
+    effort(r#"{"n":1}"#, r#"{"n":1,"reasoning_effort":"low"}"#);
+    effort(
+        r#"{"reasoning_effort": null}"#,
+        r#"{"reasoning_effort": "low"}"#,
+    );
+    effort(
+        r#"{"reasoning_effort":"max","chat_template_kwargs":{"reasoning_effort":"high"}}"#,
+        r#"{"reasoning_effort":"low","chat_template_kwargs":{"reasoning_effort":"low"}}"#,
+    );
+    let most = |body: &str, expect: &str| {
+        assert_eq!(
+            edited(body, |edits, scan| edit_max_tokens(edits, scan, 9)),
+            expect
+        );
+    };
+    most(r#"{"n":1}"#, r#"{"n":1,"max_tokens":9}"#);
+    most(r#"{"max_tokens": 10}"#, r#"{"max_tokens": 9}"#);
+    most(
+        r#"{"max_tokens":10,"max_completion_tokens":null}"#,
+        r#"{"max_tokens":9,"max_completion_tokens":9}"#,
+    );
+}
+
+#[test]
+fn a_word_in_the_text_switches_thinking() {
+    for (text, wish) in [
+        ("", None),
+        ("why /think", Some(true)),
+        ("/no_think\nwhy", Some(false)),
+        ("/think a /nothink", Some(false)),
+        ("a/think /thinking '/no_think'", None),
+    ] {
+        assert_eq!(in_text(text), wish, "{text}");
+    }
+}

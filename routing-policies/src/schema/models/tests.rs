@@ -21,6 +21,7 @@ reasoning = "hidden"
 reasoning_field = "both"
 thinking = false
 thinking_tokens_max = 0x100
+budget = "emulated"
 [[models]]
 name = "*"
 [[families]]
@@ -33,8 +34,8 @@ fn models_and_families_that_fit_are_taken() {
     check(
         GOOD,
         &expect![[r#"
-        Models { rules: [ModelRule { name: "Qwen/*", family: Some("house"), reasoning: Hidden, field: Both, thinking: Some(false), thinking_tokens_max: Some(256) }, ModelRule { name: "*", family: None, reasoning: Field, field: ReasoningContent, thinking: None, thinking_tokens_max: None }], families: [FamilyRow { name: "house", says: "{\"name\": \"house\", \"tags\": {\"open\": [\"<a>\"], \"reopen\": true}}" }] }
-    "#]],
+            Models { rules: [ModelRule { name: "Qwen/*", family: Some("house"), reasoning: Hidden, field: Both, thinking: Some(false), thinking_tokens_max: Some(256), budget: Emulated }, ModelRule { name: "*", family: None, reasoning: Field, field: ReasoningContent, thinking: None, thinking_tokens_max: None, budget: Native }], families: [FamilyRow { name: "house", says: "{\"name\": \"house\", \"tags\": {\"open\": [\"<a>\"], \"reopen\": true}}" }] }
+        "#]],
     );
 }
 
@@ -48,6 +49,7 @@ reasoning = "hiden"
 reasoning_field = "thoughts"
 thinking = "on"
 thinking_tokens_max = -1
+budget = "exact"
 shown = true
 [[models]]
 name = ""
@@ -61,10 +63,11 @@ style = "none"
             a.toml:6:19: `models[0].reasoning_field` is `"thoughts"`, expected one of `reasoning_content`, `reasoning`, `both`
             a.toml:7:12: `models[0].thinking` is `"on"`, expected `true` or `false`
             a.toml:8:23: `models[0].thinking_tokens_max` is `-1`, expected a whole number of tokens from 0 to 10000000
-            a.toml:9:1: unknown key `models[0].shown`; expected one of `name`, `family`, `reasoning`, `reasoning_field`, `thinking`, `thinking_tokens_max`
-            a.toml:11:8: `models[1].name` is `""`, expected a name of 1 to 256 bytes
-            a.toml:12:1: `families[0].name` is missing
-            9 problems in 1 file; the gateway would keep its running policy
+            a.toml:9:10: `models[0].budget` is `"exact"`, expected one of `native`, `guarded`, `emulated`
+            a.toml:10:1: unknown key `models[0].shown`; expected one of `name`, `family`, `reasoning`, `reasoning_field`, `thinking`, `thinking_tokens_max`, `budget`
+            a.toml:12:8: `models[1].name` is `""`, expected a name of 1 to 256 bytes
+            a.toml:13:1: `families[0].name` is missing
+            10 problems in 1 file; the gateway would keep its running policy
         "#]],
     );
 }
@@ -77,7 +80,7 @@ fn a_difference_is_told_by_table() {
         .map(|change| format!("{}: {} {}\n", change.key, change.old, change.new))
         .collect();
     expect![[r#"
-        models: [] [{"name": "Qwen/*", "family": "house", "reasoning": "hidden", "reasoning_field": "both", "thinking": false, "thinking_tokens_max": 256}, {"name": "*", "reasoning": "field", "reasoning_field": "reasoning_content"}]
+        models: [] [{"name": "Qwen/*", "family": "house", "reasoning": "hidden", "reasoning_field": "both", "thinking": false, "thinking_tokens_max": 256, "budget": "emulated"}, {"name": "*", "reasoning": "field", "reasoning_field": "reasoning_content", "budget": "native"}]
         families: [] [{"name": "house", "tags": {"open": ["<a>"], "reopen": true}}]
     "#]].assert_eq(&said.concat());
 }

@@ -20,7 +20,7 @@ fn tables_that_fit_are_taken() {
     check(
         "version = 1\npools = [{ name = \"p\", replicas = [\"gpu\"] }]\n[[lanes]]\nname = \"l\"\npool = \"p\"\n[[rules]]\nname = \"r\"\nwhen = \"request.stream\"\nlane = \"l\"\n",
         &expect![[r#"
-            Lanes { pools: [Pool { name: "p", replicas: ["gpu"], ids: [ReplicaId(2366179527480678300)] }], lanes: [Lane { name: "l", pool: Some("p") }], rules: [Rule { name: "r", when: "request.stream", lane: "l" }] }
+            Lanes { pools: [Pool { name: "p", replicas: ["gpu"], ids: [ReplicaId(2366179527480678300)] }], lanes: [Lane { name: "l", pool: Some("p"), thinking: None, budget: None, budget_max: None, effort: None, max_tokens: None, wishes: Honour }], rules: [Rule { name: "r", when: "request.stream", lane: "l" }] }
         "#]],
     );
 }
@@ -236,6 +236,6 @@ fn the_example_in_the_default_file_compiles() {
     let lanes = compile("default.toml", &text).unwrap().lanes;
     assert_eq!(
         (lanes.pools.len(), lanes.lanes.len(), lanes.rules.len()),
-        (1, 2, 1)
+        (1, 3, 1)
     );
 }
