@@ -10,6 +10,7 @@ fn catalogue() -> String {
     metrics.failure("c");
     metrics.tls_reload(true);
     metrics.policy_reload(true);
+    metrics.lane(&"l".into(), LaneReason::FirstLane);
     let mut page = String::from(
         "# Metrics of the gateway\n\nServed at `/metrics` on the admin address. Written by the test `metrics_md_is_current`;\nrefresh with `UPDATE_EXPECT=1 cargo test -p gateway metrics_md_is_current`.\n\n| name | kind | labels | meaning |\n|---|---|---|---|\n",
     );

@@ -8,8 +8,6 @@ pub mod gather;
 mod json;
 pub mod limits;
 pub mod order;
-#[cfg(test)]
-mod replay;
 pub mod reply;
 pub mod reshape;
 pub mod role;

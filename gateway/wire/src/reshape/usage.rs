@@ -16,11 +16,12 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    /// The replica's count, unless it is none or 0 of an answer that has reasoning: a replica that does not split counts none.
+    /// The replica's count, unless it is none, or 0 of an answer that was split here: a replica that does not split counts none.
     fn tokens(&self, usage: &UsageScan) -> u64 {
         let told = usage.reasoning_tokens.unwrap_or(0);
         let reasoning = self.engine.saturating_add(self.own);
-        if told > 0 || reasoning == 0 {
+        let counted = self.own == 0 && usage.reasoning_tokens.is_some();
+        if told > 0 || reasoning == 0 || counted {
             return told;
         }
         let all = (reasoning as u128).saturating_add(self.content as u128);
