@@ -8,7 +8,6 @@ use chat_wire::role::Role;
 use chat_wire::scan::{ChatScan, ThinkingScan};
 use chat_wire::thinking;
 use http::HeaderValue;
-use routing_policies::Policy;
 use routing_policies::difficulty::{Difficulty, Turn};
 use routing_policies::lanes::{
     Effort, Facts, NO_LIMIT, Past, Refused, Settled, Wish, difficulty_of, difficulty_step, steady,
@@ -68,7 +67,11 @@ pub(super) fn lane<'p>(
     let past = Past {
         lane: held.map(|held| held.lane),
         tool_loop: is_tool_loop(&call.scan),
-        effort_in_head: effort_in_head(policy.policy(), model, family.as_deref()),
+        effort_in_head: writes_effort_first(
+            policy.policy(),
+            model.unwrap_or_default(),
+            family.as_deref(),
+        ),
         steady: kept.get(),
     };
     let settled = lanes.settle(&choice, &wish, &past);
@@ -134,15 +137,6 @@ fn family(known: &Known, policy: &PolicyInUse, model: Option<&str>) -> Option<Ar
     };
     let told = facts.told.clone().or_else(by_template);
     told.or_else(|| facts.by_name.clone())
-}
-
-/// Whether another effort is another prompt from its beginning on.
-pub(super) fn effort_in_head(
-    policy: &Policy,
-    model: Option<&str>,
-    family: Option<&Family>,
-) -> bool {
-    writes_effort_first(policy, model.unwrap_or_default(), family)
 }
 
 fn is_tool_loop(scan: &ChatScan) -> bool {

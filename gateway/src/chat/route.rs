@@ -14,10 +14,10 @@ use routing_policies::lanes::{Effort, Pool, Settled};
 use routing_policies::{PinAction, PrefixKey, Reason, ReplicaView, SessionKey};
 use tower::{Layer, Service};
 
-use super::lane::{effort_in_head, lane};
+use super::lane::lane;
 use super::parse::{ChatCall, TENANT};
 use super::place::place;
-use super::prompt::prompt_with;
+use super::prompt::{prompt_with, writes_effort_first};
 use super::reasoning::{Asked, LaneSays};
 use super::relay::strip_hop_headers;
 use crate::failure::Failure;
@@ -195,13 +195,14 @@ fn route(known: &Known, mut call: ChatCall) -> Result<RoutedCall, Failure> {
 
 /// Where the model's prompt begins with an effort that the lane says, the conversation is known by that one.
 fn head_of_lane(policy: &Policy, call: &mut ChatCall, lane: Option<Settled<'_>>) {
-    let effort = lane.and_then(|settled| settled.effort);
-    let model = call.scan.model.as_deref();
-    let facts = call.policy.model(model.unwrap_or_default());
+    let Some(effort) = lane.and_then(|settled| settled.effort).map(Effort::as_str) else {
+        return;
+    };
+    let model = call.scan.model.as_deref().unwrap_or_default();
+    let facts = call.policy.model(model);
     let family = facts.told.as_ref().or(facts.by_name.as_ref());
-    if let Some(effort) = effort.map(Effort::as_str)
-        && call.scan.thinking.effort_word() != Some(effort)
-        && effort_in_head(policy, model, family.map(|family| &**family))
+    if call.scan.thinking.effort_word() != Some(effort)
+        && writes_effort_first(policy, model, family.map(|family| &**family))
     {
         call.chain = prompt_with(policy, TENANT, &call.scan, &call.body, Some(effort)).chain;
     }

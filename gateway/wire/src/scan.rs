@@ -36,8 +36,6 @@ pub struct ChatScan {
     pub max_tokens: Option<u64>,
     /// The values of both fields, where they stand.
     pub(crate) max_tokens_at: Vec<Range<usize>>,
-    /// The values of both of these fields, where they are whole numbers.
-    pub limits: Vec<Range<usize>>,
     /// The value of `stream`, where the field is there.
     pub stream_at: Option<Range<usize>>,
     /// Whether the log probabilities of tokens are asked for.
@@ -211,9 +209,7 @@ impl Reader<'_> {
         c.peek();
         let start = c.at();
         let limit = whole_number(c)?;
-        let span = start..c.at();
-        self.scan.max_tokens_at.push(span.clone());
-        self.scan.limits.extend(limit.map(|_| span));
+        self.scan.max_tokens_at.push(start..c.at());
         Ok(limit)
     }
 

@@ -39,6 +39,12 @@ impl Edits {
         self.edits.push((range, new.into()));
     }
 
+    /// [`Self::replace`] that takes the place of an earlier edit of the very same range.
+    pub fn replace_again(&mut self, range: Range<usize>, new: impl Into<Bytes>) {
+        self.edits.retain(|(earlier, _)| *earlier != range);
+        self.replace(range, new);
+    }
+
     /// Asks for usage at the end of a stream: sets `stream_options.include_usage` to true, changing as few bytes as it can,
     /// and none where it is true already. `scan` must be of the body that the edits will be applied to.
     pub fn include_usage(&mut self, scan: &ChatScan) {

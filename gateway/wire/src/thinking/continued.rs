@@ -111,8 +111,11 @@ impl Continued {
         let left = scan
             .max_tokens
             .map(|most| most.saturating_sub(tokens).max(1));
-        for span in &scan.limits {
-            edits.replace(span.clone(), left.unwrap_or(1).to_string());
+        // A lane may have lowered them already.
+        if let Some(left) = left {
+            for span in &scan.max_tokens_at {
+                edits.replace_again(span.clone(), left.to_string());
+            }
         }
         match self.engine {
             Engine::LlamaCpp => self.switch_off(edits, scan),

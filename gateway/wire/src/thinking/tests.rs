@@ -281,3 +281,24 @@ fn a_word_in_the_text_switches_thinking() {
         assert_eq!(in_text(text), wish, "{text}");
     }
 }
+
+#[test]
+fn a_cut_answer_goes_on_within_what_its_lane_left() {
+    let families = Families::built_in().unwrap();
+    let family = families.named("qwen3").unwrap();
+    let new = edited(
+        r#"{"messages":[{"role":"user"}],"max_tokens":90,"max_completion_tokens":null}"#,
+        |edits, scan| {
+            edit_max_tokens(edits, scan, 40);
+            let lowered = ChatScan {
+                max_tokens: Some(40),
+                ..scan.clone()
+            };
+            let continued = Continued::of(family, Some(Engine::Sglang), &lowered).unwrap();
+            continued.edit(edits, &lowered, "hm", 16);
+        },
+    );
+    let scan = scan::chat(new.as_bytes(), &[]).unwrap();
+    assert_eq!(scan.max_tokens, Some(24));
+    assert_eq!(new.matches(":24").count(), 2, "{new}");
+}
